@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+#
+# Hawk: one Makefile, no recursion.  Each folder says what it adds in its
+# build.mk; everything built lands under build/.
+#
+#	make			library, daemon, tools
+#	make demo		the main job on the embedded backend
+#	make check		every test, native and in the VM
+#	make help		all targets
+
+BUILD	:= build
+CC	?= gcc
+PREFIX	?= /usr/local
+DESTDIR	?=
+
+CFLAGS	?= -O2 -g
+CFLAGS_COMMON := -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wshadow=local -fPIC \
+		 -fno-strict-aliasing -pthread -MMD -MP \
+		 -I$(BUILD)/include -Ilibhawk/include
+LDFLAGS_COMMON := -pthread
+
+PROGS		:=
+LIBS		:=
+TESTS_UNIT	:=
+TESTS_E2E	:=
+MANPAGES	:=
+
+.PHONY: all
+all:
+
+FRAGMENTS := $(sort $(wildcard kmod/build.mk libhawk/build.mk daemon/build.mk \
+			       firmware-models/build.mk tools/build.mk tests/build.mk \
+			       tests/*/build.mk))
+include $(FRAGMENTS)
+
+all: $(LIBS) $(PROGS)
+
+# <linux/hawk.h> for our own sources, before anything is installed
+$(BUILD)/include/linux/hawk.h: uapi/hawk.h
+	@mkdir -p $(@D)
+	@cp $< $@
+
+# Any object: build/obj/PATH.o from PATH.c; a fragment may set CFLAGS_<path>.o
+$(BUILD)/obj/%.o: %.c | $(BUILD)/include/linux/hawk.h
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	@$(CC) $(CFLAGS_COMMON) $(CFLAGS) $(CFLAGS_$(notdir $*)) -c -o $@ $<
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+
+.PHONY: clean
+clean:
+	rm -rf $(BUILD)
+
+.PHONY: help
+help:
+	@grep -hE '^## ' Makefile $(FRAGMENTS) | sed 's/^## //'

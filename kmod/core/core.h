@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * core.h - what the engine offers its hosts (hawk.ko and libhawk)
+ *
+ * The engine owns names, places and recency; it never touches the bytes of a
+ * block, does no I/O and has no clock.  A call that needs bytes moved returns a
+ * plan of moves; the host copies and hands each move back with its result.
+ *
+ * Unless told otherwise a function may be called from any thread, takes only the
+ * spinning locks of README.md, does bounded work and does not sleep.  @now is
+ * the host's monotonic time in nanoseconds.
+ */
+#ifndef HAWK_CORE_H
+#define HAWK_CORE_H
+
+#include "lid.h"
+
+struct hawk_engine;
+struct hawk_space;
+
+/* ---- moves ---- */
+
+enum hawk_move_kind {
+	HAWK_MOVE_WRITE,	/* host frame -> flash frame (eviction) */
+	HAWK_MOVE_READ,		/* flash frame -> host frame (reload) */
+	HAWK_MOVE_COPY,		/* host frame -> host frame (unshare) */
+};
+
+/**
+ * struct hawk_move - one block to be copied by the host
+ * @space: space of the block
+ * @src_off: byte offset of the source frame in its tier
+ * @dst_off: byte offset of the destination frame in its tier
+ * @block: engine's number of the block
+ * @gen: its generation, checked on completion
+ * @src_frame: source frame number
+ * @dst_frame: destination frame number
+ * @crc: CRC32C of the bytes: for WRITE set by the host before completion; for
+ *	READ what the host must find (a difference is -EILSEQ)
+ * @src_tier: source tier id
+ * @dst_tier: destination tier id
+ * @kind: enum hawk_move_kind
+ * @flags: engine's
+ * @result: set by the host: 0 or a negative errno
+ */
+struct hawk_move {
+	struct hawk_space *space;
+	u64 src_off;
+	u64 dst_off;
+	u32 block;
+	u32 gen;
+	u32 src_frame;
+	u32 dst_frame;
+	u32 crc;
+	u8 src_tier;
+	u8 dst_tier;
+	u8 kind;
+	u8 flags;
+	s32 result;
+};
+
+/**
+ * struct hawk_plan - moves to execute, room given by the host
+ * @n: moves in the plan
+ * @max: room
+ * @move: array of @max moves
+ *
+ * A call that finds the plan full returns -EAGAIN without a further move.
+ */
+struct hawk_plan {
+	u32 n;
+	u32 max;
+	struct hawk_move *move;
+};
+
+/**
+ * hawk_move_complete() - tell the engine that a move has ended
+ * @m: the move, with @result (and @crc for WRITE) set
+ *
+ * Each move of a plan must be completed exactly once, whether it was tried or
+ * not (-ECANCELED).  Afterwards waiters for the block should look again.
+ */
+void hawk_move_complete(struct hawk_move *m);
+
+/* ---- engine and tiers ---- */
+
+/**
+ * hawk_engine_create() - make an empty engine
+ * Return: the engine or NULL. May sleep.
+ */
+struct hawk_engine *hawk_engine_create(void);
+
+/**
+ * hawk_engine_destroy() - end it; all spaces are gone. May sleep.
+ */
+void hawk_engine_destroy(struct hawk_engine *e);
+
+/**
+ * hawk_tier_add() - add a tier
+ * @e: engine
+ * @kind: enum hawk_tier_kind
+ * @chunks: capacity in chunks of HAWK_CHUNK_BYTES, at least 1
+ * @tier: out, its id
+ *
+ * All chunks are taken to be zeroed. May sleep; the host serialises tier and
+ * space creation and removal.
+ * Return: 0, -EINVAL, -ENOSPC (no free id), -ENOMEM.
+ */
+int hawk_tier_add(struct hawk_engine *e, u32 kind, u32 chunks, u32 *tier);
+
+/**
+ * hawk_tier_remove() - remove a tier
+ * Return: 0, -ENOENT, -EBUSY (a space owns or may own chunks, or chunks wait to
+ * be cleaned). May sleep; serialised by the host.
+ */
+int hawk_tier_remove(struct hawk_engine *e, u32 tier);
+
+/**
+ * hawk_tier_usage() - chunks of a tier by state
+ * @total: out; @free: out; @dirty: out, wait to be cleaned; any may be NULL
+ * Return: 0 or -ENOENT.
+ */
+int hawk_tier_usage(struct hawk_engine *e, u32 tier, u32 *total, u32 *free, u32 *dirty);
+
+/**
+ * hawk_tier_next_dirty() - a chunk that left its owner and must be cleaned
+ * @after: chunk to start behind, HAWK_NONE to start at 0
+ *
+ * The host zeroes it (once nobody else holds its pages) and calls
+ * hawk_tier_clean().  One caller at a time per tier.
+ * Return: chunk number or HAWK_NONE.
+ */
+u32 hawk_tier_next_dirty(struct hawk_engine *e, u32 tier, u32 after);
+
+/** hawk_tier_clean() - chunk is zeroed and may be owned again */
+void hawk_tier_clean(struct hawk_engine *e, u32 tier, u32 chunk);
+
+/* ---- spaces ---- */
+
+/**
+ * struct hawk_space_params - see &struct hawk_space_create
+ * @block_bytes: bytes of a block
+ * @block_tokens: tokens of a block
+ * @max_blocks: blocks at one time
+ * @buckets: PB-LRU buckets, a power of two 1..512; 0: 64
+ * @quota_min: chunks per tier kept for the space
+ * @quota_max: chunks per tier it may own
+ * @vtlb: memory of hawk_vtlb_bytes(@max_blocks), zeroed, line-aligned (64); the
+ *	host owns it, maps it to clients and frees it after destroy
+ */
+struct hawk_space_params {
+	u32 block_bytes;
+	u32 block_tokens;
+	u32 max_blocks;
+	u32 buckets;
+	u32 quota_min[HAWK_TIERS_MAX];
+	u32 quota_max[HAWK_TIERS_MAX];
+	struct hawk_vtlb_entry *vtlb;
+};
+
+/** hawk_vtlb_bytes() - bytes of the vTLB of a space of @max_blocks blocks */
+u64 hawk_vtlb_bytes(u32 max_blocks);
+
+/** hawk_chunks() - whole chunks in @bytes, saturating at 2^31 - 1 */
+u32 hawk_chunks(u64 bytes);
+
+/**
+ * hawk_space_create() - make a space
+ * Return: 0, -EINVAL (parameters), -ENOENT (quota for a tier that is not there),
+ * -ENOSPC (minima do not fit), -ENOMEM. May sleep; serialised by the host.
+ */
+int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
+		      struct hawk_space **space);
+
+/**
+ * hawk_space_destroy() - end a space
+ *
+ * Nobody else uses it and no move of it is in flight.  Its chunks become dirty
+ * (hawk_tier_next_dirty()). May sleep; serialised by the host.
+ */
+void hawk_space_destroy(struct hawk_space *s);
+
+/** hawk_space_frames() - frames of tier @tier that the space may ever own */
+u32 hawk_space_frames(const struct hawk_space *s, u32 tier);
+
+/**
+ * hawk_frame_off() - where a frame lies
+ * @s: space; @tier: tier id; @frame: frame number in the space
+ * Return: byte offset in the tier, or ~0ull if the space owns no such frame.
+ */
+u64 hawk_frame_off(struct hawk_space *s, u32 tier, u32 frame);
+
+/* ---- blocks; LIDs may name any token of the block ---- */
+
+/**
+ * hawk_block_alloc() - a new block, FILLING, pinned once
+ * @lid: its LID, free
+ * @key: announced key or NULL; LOOKUP of others says -EAGAIN until put
+ * @tier: host tier to prefer or HAWK_TIER_ANY
+ * @plan: receives the evictions needed to make room; NULL: evict clean only
+ * @vt: out, its translation
+ *
+ * Return: 0; -EINVAL (LID); -EEXIST (LID, or key); -EAGAIN (execute the plan, or
+ * if it got no move wait for moves in flight, then call again); -ENOSPC (nothing
+ * may be evicted); -EDQUOT (the same, at the quota).
+ */
+int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64 now,
+		     struct hawk_plan *plan, u64 *vt);
+
+/**
+ * hawk_block_put() - FILLING -> READY
+ * @key: key or NULL; must equal an announced one
+ * @keep_pin: do not drop the pin of alloc
+ *
+ * Return: 0; -ENOENT; -EINVAL (not FILLING, or another key was announced);
+ * -EEXIST (another block has the key: READY without key, pin handled as told).
+ */
+int hawk_block_put(struct hawk_space *s, u64 lid, const u8 *key, bool keep_pin, u64 now);
+
+/**
+ * struct hawk_ref - names one life of a block, for pins and leases
+ */
+struct hawk_ref {
+	u32 block;
+	u32 gen;
+};
+
+/**
+ * hawk_block_find() - by key
+ * @lease: take a lease (a reference that keeps the block from being dropped)
+ * @lid, @vt: out; @ref: out, needed to end the lease
+ * Return: 0, -ENOENT, -EAGAIN (announced or being replaced, ask again).
+ */
+int hawk_block_find(struct hawk_space *s, const u8 *key, bool lease, u64 now,
+		    u64 *lid, u64 *vt, struct hawk_ref *ref);
+
+/** hawk_block_unlease() - end a lease taken by hawk_block_find() */
+void hawk_block_unlease(struct hawk_space *s, struct hawk_ref ref);
+
+/**
+ * hawk_block_pin() - keep it where it is, in a host tier
+ * @ref: out, for hawk_block_unpin(); @vt: out
+ * Return: 0, -ENOENT, -EAGAIN (not in a host tier: reload first; or in flight).
+ */
+int hawk_block_pin(struct hawk_space *s, u64 lid, u64 now, u64 *vt, struct hawk_ref *ref);
+
+/**
+ * hawk_block_unpin() - drop one pin
+ *
+ * The last pin of a FILLING block ends it (its owner died or gave up).
+ * Return: 0 or -ESTALE (no such life, or not pinned).
+ */
+int hawk_block_unpin(struct hawk_space *s, struct hawk_ref ref);
+
+/** hawk_block_ref() - the present block of a LID: 0 or -ENOENT */
+int hawk_block_ref(struct hawk_space *s, u64 lid, u64 *vt, struct hawk_ref *ref);
+
+/**
+ * hawk_block_reload() - bring it into a host tier
+ * Return: 0 (it is there); -EINPROGRESS (a READ was added to @plan, or one is
+ * already in flight); -EAGAIN (as for alloc); -ENOENT; -ENOSPC; -EDQUOT.
+ */
+int hawk_block_reload(struct hawk_space *s, u64 lid, u32 tier, u64 now, struct hawk_plan *plan);
+
+/**
+ * hawk_block_fork() - @new_lid becomes another LID of @lid's block
+ * Return: 0, -ENOENT, -EEXIST, -EINVAL, -EAGAIN (FILLING), -ENOSPC (no LID slot).
+ */
+int hawk_block_fork(struct hawk_space *s, u64 lid, u64 new_lid);
+
+/**
+ * hawk_block_unshare() - make @lid's block private and writable
+ * @ref: in: the caller's pin on @lid; out: the pin on the block that @lid has now
+ *
+ * If it is shared or has a key, a new FILLING block takes the LID over and a COPY
+ * is added to @plan; when it has completed, write.  Else it becomes FILLING.
+ * Return: 0; -ENOENT; -ESTALE (@ref is not @lid's); -EBUSY (others have pinned
+ * it through this LID); -EAGAIN, -ENOSPC, -EDQUOT as for alloc.
+ */
+int hawk_block_unshare(struct hawk_space *s, u64 lid, u64 now, struct hawk_plan *plan,
+		       u64 *vt, struct hawk_ref *ref);
+
+/**
+ * hawk_block_free() - forget a LID, and the block with its last LID
+ * Return: 0, -ENOENT, -EBUSY (last LID of a pinned or leased block).
+ */
+int hawk_block_free(struct hawk_space *s, u64 lid);
+
+/** hawk_key_free() - forget a key; the block stays under its LID: 0, -ENOENT */
+int hawk_key_free(struct hawk_space *s, const u8 *key);
+
+/** hawk_translate() - what the mapped vTLB says, or 0; falls back to the tables */
+u64 hawk_space_translate(struct hawk_space *s, u64 lid);
+
+/**
+ * hawk_space_writeback() - write cold blocks ahead, so that eviction is free
+ * @tier: host tier
+ * @want: clean or free frames wanted per 1024
+ *
+ * Bounded: looks at a few buckets per call and goes on from there the next time.
+ * Return: number of moves added.
+ */
+u32 hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, u64 now,
+			 struct hawk_plan *plan);
+
+/* ---- statistics ---- */
+
+/** hawk_space_stats() - sums the buckets' counters into @st (size, flags kept) */
+void hawk_space_stats(struct hawk_space *s, struct hawk_stats *st);
+
+/**
+ * hawk_space_check() - verify every invariant of a space (tests, debugfs)
+ * @why: out, text of the first one broken
+ *
+ * The space must be quiet.  Takes time linear in its size.
+ * Return: 0 or -EUCLEAN.
+ */
+int hawk_space_check(struct hawk_space *s, char *why, size_t why_len);
+
+/* ---- block states, for tracing ---- */
+
+/** hawk_state_name() - name of a block state */
+const char *hawk_state_name(u32 state);
+
+#endif /* HAWK_CORE_H */

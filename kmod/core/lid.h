@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * lid.h - logical ids: fields, rounding, hashing
+ */
+#ifndef HAWK_CORE_LID_H
+#define HAWK_CORE_LID_H
+
+#include "port.h"
+#include "../../uapi/hawk.h"
+
+static inline u32 hawk_lid_seq(u64 lid)
+{
+	return lid >> HAWK_LID_SEQ_SHIFT;
+}
+
+static inline u32 hawk_lid_layer(u64 lid)
+{
+	return (lid >> HAWK_LID_LAYER_SHIFT) & HAWK_LID_LAYER_MAX;
+}
+
+static inline u32 hawk_lid_head(u64 lid)
+{
+	return (lid >> HAWK_LID_HEAD_SHIFT) & HAWK_LID_HEAD_MAX;
+}
+
+static inline u32 hawk_lid_tok(u64 lid)
+{
+	return (u32)lid;
+}
+
+/* The LID of the block that holds token tok of @lid. */
+static inline u64 hawk_lid_block(u64 lid, u32 block_tokens)
+{
+	return lid - hawk_lid_tok(lid) % block_tokens;
+}
+
+/* The full mixer (spec: a lone multiplication clusters on structured LIDs). */
+static inline u64 hawk_mix(u64 x)
+{
+	x ^= x >> 33;
+	x *= HAWK_MIX_A;
+	x ^= x >> 33;
+	x *= HAWK_MIX_B;
+	x ^= x >> 33;
+	return x;
+}
+
+/*
+ * The PB-LRU bucket of a LID, 2^@log2_buckets of them: Fibonacci hashing, the
+ * high bits of lid * 2^64/phi (unsigned: a signed shift would smear the sign).
+ */
+static inline u32 hawk_lid_bucket(u64 lid, u32 log2_buckets)
+{
+	if (!log2_buckets)
+		return 0;
+	return (lid * 11400714819323198485ull) >> (64 - log2_buckets);
+}
+
+#endif /* HAWK_CORE_LID_H */

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * port.h - the little that the engine needs from its host
+ *
+ * The engine is the same source in the kernel and in user space.  Here is all
+ * that differs: fixed-width types, a fair lock, three atomic accesses, memory
+ * for tables (allocated when a tier or space is made, never on a hot path).
+ */
+#ifndef HAWK_CORE_PORT_H
+#define HAWK_CORE_PORT_H
+
+#ifdef __KERNEL__
+
+#include <linux/atomic.h>
+#include <linux/bug.h>
+#include <linux/build_bug.h>
+#include <linux/compiler.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/overflow.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include <linux/types.h>
+
+/* Queued and fair; preemption is off while it is held. */
+struct hawk_lock {
+	spinlock_t l;
+};
+
+#define hawk_lock_init(x)	spin_lock_init(&(x)->l)
+#define hawk_lock_fini(x)	do { } while (0)
+
+static inline void hawk_lock(struct hawk_lock *x) __acquires(&x->l)
+{
+	spin_lock(&x->l);
+}
+
+/* For a second lock of the same class; order is told in README.md. */
+static inline void hawk_lock_nested(struct hawk_lock *x) __acquires(&x->l)
+{
+	spin_lock_nested(&x->l, SINGLE_DEPTH_NESTING);
+}
+
+static inline void hawk_unlock(struct hawk_lock *x) __releases(&x->l)
+{
+	spin_unlock(&x->l);
+}
+
+#define hawk_assert_held(x)	lockdep_assert_held(&(x)->l)
+#define hawk_assert(cond)	WARN_ON_ONCE(!(cond))
+
+#define hawk_load_acquire(p)	smp_load_acquire(p)
+#define hawk_store_release(p, v) smp_store_release(p, v)
+#define hawk_load(p)		READ_ONCE(*(p))
+#define hawk_store(p, v)	WRITE_ONCE(*(p), v)
+#define hawk_cas64(p, old, new)	(cmpxchg64(p, old, new) == (old))
+#define hawk_rmb()		smp_rmb()
+
+static inline void *hawk_table_alloc(size_t n, size_t bytes)
+{
+	return kvcalloc(n, bytes, GFP_KERNEL_ACCOUNT);
+}
+
+static inline void hawk_table_free(void *p, size_t n, size_t bytes)
+{
+	kvfree(p);
+}
+
+static inline void hawk_relax(void)
+{
+	cond_resched();
+}
+
+#else /* user space */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <linux/types.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int32_t s32;
+typedef int64_t s64;
+
+#ifndef likely
+#define likely(x)	__builtin_expect(!!(x), 1)
+#define unlikely(x)	__builtin_expect(!!(x), 0)
+#endif
+#define check_add_overflow(a, b, d)	__builtin_add_overflow(a, b, d)
+#define check_mul_overflow(a, b, d)	__builtin_mul_overflow(a, b, d)
+#ifndef ARRAY_SIZE
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#endif
+
+/*
+ * Fair: a ticket is served in order.  Whoever is next spins for a moment; the
+ * others sleep, because a waiter that burns the core on which the owner should
+ * run makes everybody slower (port_user.c).
+ */
+struct hawk_lock {
+	u32 ticket;	/* next ticket to hand out */
+	u32 serving;	/* ticket that holds the lock */
+	u32 sleepers;	/* waiters in futex_wait */
+};
+
+void hawk_lock_init(struct hawk_lock *x);
+void hawk_lock_fini(struct hawk_lock *x);
+void hawk_lock_slow(struct hawk_lock *x, u32 ticket);
+void hawk_unlock_slow(struct hawk_lock *x);
+void hawk_assert_fail(const char *cond, const char *file, int line);
+
+static inline void hawk_lock(struct hawk_lock *x)
+{
+	u32 t = __atomic_fetch_add(&x->ticket, 1, __ATOMIC_RELAXED);
+
+	if (unlikely(__atomic_load_n(&x->serving, __ATOMIC_ACQUIRE) != t))
+		hawk_lock_slow(x, t);
+}
+
+#define hawk_lock_nested(x)	hawk_lock(x)
+
+static inline void hawk_unlock(struct hawk_lock *x)
+{
+	u32 next = __atomic_load_n(&x->serving, __ATOMIC_RELAXED) + 1;
+
+	/* seq_cst pairs with the sleeper's count-then-recheck in hawk_lock_slow() */
+	__atomic_store_n(&x->serving, next, __ATOMIC_SEQ_CST);
+	if (unlikely(__atomic_load_n(&x->sleepers, __ATOMIC_SEQ_CST)))
+		hawk_unlock_slow(x);
+}
+
+#define hawk_assert(cond) \
+	do { if (unlikely(!(cond))) hawk_assert_fail(#cond, __FILE__, __LINE__); } while (0)
+#define hawk_assert_held(x)	\
+	hawk_assert(__atomic_load_n(&(x)->serving, __ATOMIC_RELAXED) != \
+		    __atomic_load_n(&(x)->ticket, __ATOMIC_RELAXED))
+
+#define hawk_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define hawk_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+#define hawk_load(p)		__atomic_load_n(p, __ATOMIC_RELAXED)
+#define hawk_store(p, v)	__atomic_store_n(p, v, __ATOMIC_RELAXED)
+#define hawk_rmb()		__atomic_thread_fence(__ATOMIC_ACQUIRE)
+
+static inline bool hawk_cas64(u64 *p, u64 old, u64 new)
+{
+	return __atomic_compare_exchange_n(p, &old, new, false,
+					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+void *hawk_table_alloc(size_t n, size_t bytes);
+void hawk_table_free(void *p, size_t n, size_t bytes);
+
+static inline void hawk_relax(void)
+{
+}
+
+#endif /* __KERNEL__ */
+
+/* Ends of index lists and "no frame, no block". */
+#define HAWK_NONE	0xffffffffu
+
+#endif /* HAWK_CORE_PORT_H */

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hawk.h - libhawk, KV-cache memory for LLM inference
+ *
+ * One API over two backends: the kernel device (/dev/hawk) and the same engine
+ * in this process.  A handle is a device with its tiers; a space holds the KV
+ * blocks of one geometry.  Batch calls take arrays of struct hawk_item (see
+ * <linux/hawk.h> for its members and item errors) and report per item.
+ *
+ * All functions are thread-safe unless told otherwise.  They return 0 or a
+ * count on success and a negative errno on failure; errno itself is not used.
+ * hawk_strerror_last() has the cause in words.
+ */
+#ifndef HAWK_HAWK_H
+#define HAWK_HAWK_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <linux/hawk.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HAWK_VERSION_MAJOR	0
+#define HAWK_VERSION_MINOR	1
+
+struct hawk;		/* a device: kernel or embedded */
+struct hawk_kv;		/* a space */
+
+/**
+ * hawk_open() - open a device
+ * @url: "dev:" or "dev:/dev/hawk" (kernel), "embed:?dram=256M&flash=PATH&flash_size=1G"
+ *	(in process), or NULL: $HAWK_URL if set, else the kernel device when it can be
+ *	opened, else "embed:"
+ * @hp: out, the handle
+ *
+ * Parameters of embed: dram=SIZE (default 256M), flash=PATH and flash_size=SIZE (the
+ * file is created or grown; no flash tier without them). Sizes are bytes, with
+ * K, M, G, T for powers of 1024.
+ *
+ * Return: 0; -EINVAL (malformed URL), -ENOENT, -EACCES, -EROFS, -ENOSPC (flash file),
+ * -ENOMEM, -EPROTO (the kernel's ABI is not ours).
+ */
+int hawk_open(const char *url, struct hawk **hp);
+
+/** hawk_close() - close a handle; its spaces have been closed before */
+void hawk_close(struct hawk *h);
+
+/** hawk_backend() - "dev" or "embed" */
+const char *hawk_backend(const struct hawk *h);
+
+/** hawk_strerror_last() - cause of this thread's last failure, in words, never NULL */
+const char *hawk_strerror_last(void);
+
+/** hawk_version() - "major.minor" of the library */
+const char *hawk_version(void);
+
+int hawk_device_query(struct hawk *h, struct hawk_query *q);
+
+/**
+ * hawk_tier_add_host() - add host memory; kernel backend: CAP_SYS_ADMIN
+ * @node: NUMA node or -1; @bytes: whole chunks of it are used; @tier: out, tier id
+ */
+int hawk_tier_add_host(struct hawk *h, int node, uint64_t bytes, unsigned int *tier);
+
+/**
+ * hawk_tier_add_blk() - add a block device or file
+ * @bytes: 0 for all of it
+ */
+int hawk_tier_add_blk(struct hawk *h, const char *path, uint64_t bytes, unsigned int *tier);
+
+int hawk_tier_del(struct hawk *h, unsigned int tier);
+int hawk_tier_stat(struct hawk *h, unsigned int tier, struct hawk_tier_info *info);
+
+/**
+ * struct hawk_kv_params - geometry and limits of a space
+ *
+ * See &struct hawk_space_create for the members. @quota_all: if non-zero, @quota
+ * is ignored and the space may own all of every tier.
+ */
+struct hawk_kv_params {
+	uint32_t block_bytes;
+	uint32_t block_tokens;
+	uint32_t layers;
+	uint32_t head_groups;
+	uint32_t layout;
+	uint32_t dtype;
+	uint64_t model_id;
+	uint32_t max_blocks;
+	uint32_t buckets;
+	uint32_t mode;
+	uint32_t quota_all;
+	struct hawk_quota quota[HAWK_TIERS_MAX];
+	const char *name;	/* NULL: private */
+};
+
+int hawk_kv_create(struct hawk *h, const struct hawk_kv_params *p, struct hawk_kv **kv);
+int hawk_kv_attach(struct hawk *h, const char *name, struct hawk_kv **kv);
+/** hawk_kv_close() - unbind; a private space ends, its pins and leases too */
+void hawk_kv_close(struct hawk_kv *kv);
+int hawk_kv_destroy(struct hawk *h, const char *name);
+int hawk_kv_info(struct hawk_kv *kv, struct hawk_space_info *info);
+int hawk_kv_stats(struct hawk_kv *kv, struct hawk_stats *st);
+
+/**
+ * struct hawk_opts - options of a batch call; NULL means all zero
+ * @flags: HAWK_BATCH_*
+ * @tier: host tier to prefer plus one, 0 for any
+ * @deadline_ns: absolute CLOCK_MONOTONIC, nanoseconds, 0 for none; for a lease
+ *	its end
+ * @user_data: echoed in completions
+ */
+struct hawk_opts {
+	uint32_t flags;
+	uint32_t tier;
+	uint64_t deadline_ns;
+	uint64_t user_data;
+};
+
+/*
+ * Batches of up to HAWK_BATCH_MAX items.  Return the number of items with
+ * status 0 or a negative errno when the batch as a whole was refused.
+ */
+int hawk_alloc(struct hawk_kv *kv, struct hawk_item *it, unsigned int n, const struct hawk_opts *o);
+int hawk_put(struct hawk_kv *kv, struct hawk_item *it, unsigned int n, const struct hawk_opts *o);
+int hawk_pin(struct hawk_kv *kv, struct hawk_item *it, unsigned int n);
+int hawk_unpin(struct hawk_kv *kv, struct hawk_item *it, unsigned int n);
+int hawk_reload(struct hawk_kv *kv, struct hawk_item *it, unsigned int n, const struct hawk_opts *o);
+int hawk_fork(struct hawk_kv *kv, struct hawk_item *it, unsigned int n);
+int hawk_unshare(struct hawk_kv *kv, struct hawk_item *it, unsigned int n, const struct hawk_opts *o);
+int hawk_free(struct hawk_kv *kv, struct hawk_item *it, unsigned int n);
+
+/**
+ * hawk_lookup() - which blocks of a key chain are there
+ * @it: items with keys, in chain order
+ * @lease: out, lease on the blocks of the prefix with HAWK_BATCH_LEASE; may be NULL
+ * Return: length of the longest prefix present (items), or a negative errno.
+ */
+int hawk_lookup(struct hawk_kv *kv, struct hawk_item *it, unsigned int n,
+		const struct hawk_opts *o, uint64_t *lease);
+int hawk_lease_end(struct hawk_kv *kv, uint64_t lease);
+
+/**
+ * hawk_get() - reload where needed, pin and translate, by key or LID
+ * @prefix: out, number of leading items with status 0; may be NULL
+ * Return: number of items with status 0; with HAWK_BATCH_ASYNC 0: the results
+ * come as completions; or a negative errno.
+ */
+int hawk_get(struct hawk_kv *kv, struct hawk_item *it, unsigned int n,
+	     const struct hawk_opts *o, unsigned int *prefix);
+
+/**
+ * hawk_translate() - LID to translation, no system call
+ * Return: HAWK_VT_* value, 0 if the LID is not in the vTLB.
+ */
+uint64_t hawk_translate(struct hawk_kv *kv, uint64_t lid);
+
+/**
+ * hawk_translate_slow() - the same, asking the device when the vTLB has no entry
+ */
+uint64_t hawk_translate_slow(struct hawk_kv *kv, uint64_t lid);
+
+/**
+ * hawk_addr() - address of a translated block in this process
+ * Return: its first byte, or NULL if @vt is not valid or not in a host tier.
+ */
+void *hawk_addr(struct hawk_kv *kv, uint64_t vt);
+
+/**
+ * hawk_ring_open() - make the completion ring
+ * @entries: power of two
+ * @efd: eventfd to signal or -1
+ */
+int hawk_ring_open(struct hawk_kv *kv, unsigned int entries, int efd);
+
+/** hawk_ring_fd() - a descriptor to poll for completions */
+int hawk_ring_fd(struct hawk_kv *kv);
+
+/**
+ * hawk_reap() - take up to @n completions; one thread at a time
+ * Return: number taken, 0 if none is ready.
+ */
+int hawk_reap(struct hawk_kv *kv, struct hawk_cqe *cqe, unsigned int n);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HAWK_HAWK_H */

@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * hawk.h - the ABI of /dev/hawk, a KV-cache memory device
+ *
+ * One open file holds at most one space (HAWK_IOC_SPACE_CREATE or _ATTACH
+ * binds it).  Control and batches are ioctls; KV bytes, translations and
+ * completions are reached through mmap and cost no system call.
+ *
+ * Rules for every structure here
+ * - the first member is its size in bytes, set by the caller; a larger one
+ *   than the kernel knows is accepted if the unknown tail is zero (-E2BIG);
+ * - unknown flags and non-zero reserved members are refused (-EOPNOTSUPP);
+ * - all members are naturally aligned, so 32-bit callers use them unchanged;
+ * - pointers travel as 64-bit integers.
+ *
+ * Errors common to all calls
+ *	ENOTTY     unknown command
+ *	E2BIG      non-zero bytes in a structure tail this kernel does not know,
+ *	           or a count above its stated limit
+ *	EOPNOTSUPP unknown flag, non-zero reserved member
+ *	EINVAL     a known member has a value out of its range
+ *	EFAULT     a pointer does not lead to accessible memory
+ *	EPERM      the call needs CAP_SYS_ADMIN
+ *	ENODEV     the device is going away
+ *	ENXIO      the call needs a space and the file has none
+ */
+#ifndef _UAPI_LINUX_HAWK_H
+#define _UAPI_LINUX_HAWK_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define HAWK_ABI_VERSION	1
+
+/* Limits; HAWK_IOC_QUERY returns the ones in force. */
+#define HAWK_TIERS_MAX		8		/* tiers of a device */
+#define HAWK_BATCH_MAX		4096		/* items of one batch */
+#define HAWK_NAME_MAX		64		/* bytes of a name, NUL included */
+#define HAWK_KEY_BYTES		32
+#define HAWK_PATH_MAX		4096		/* bytes of a tier's path, NUL included */
+#define HAWK_CHUNK_BYTES	(2u << 20)	/* unit of ownership, bytes */
+#define HAWK_FRAME_ALIGN	4096u		/* block bytes are a multiple of this */
+#define HAWK_BLOCKS_MAX		(1u << 26)	/* blocks of one space */
+#define HAWK_LEASE_DEFAULT_NS	30000000000ull	/* life of a lease, nanoseconds */
+#define HAWK_LEASE_MAX_NS	3600000000000ull
+#define HAWK_RING_MAX		65536u		/* entries of a completion ring */
+
+/*
+ * LID, a block's logical id: seq:20 | layer:8 | head_group:4 | tok:32.
+ * tok is the first token of the block.  A LID never changes while its data
+ * moves between tiers.  seq 0 is reserved, so that 0 is never a block's LID.
+ */
+#define HAWK_LID_SEQ_SHIFT	44
+#define HAWK_LID_LAYER_SHIFT	36
+#define HAWK_LID_HEAD_SHIFT	32
+#define HAWK_LID_SEQ_MAX	0xfffffu
+#define HAWK_LID_LAYER_MAX	0xffu
+#define HAWK_LID_HEAD_MAX	0xfu
+#define HAWK_LID(seq, layer, head, tok)				\
+	(((__u64)(seq) << HAWK_LID_SEQ_SHIFT) |			\
+	 ((__u64)(layer) << HAWK_LID_LAYER_SHIFT) |		\
+	 ((__u64)(head) << HAWK_LID_HEAD_SHIFT) | (__u64)(tok))
+
+/*
+ * Translation.  A space's vTLB is an array of lines of four entries, mapped
+ * read-only at HAWK_MMAP_VTLB.  A LID lives in one of the HAWK_VT_PROBE lines
+ * that start at hawk_mix(lid) & (lines - 1), modulo the number of lines; a LID
+ * that found no room there is translated by HAWK_IOC_TRANSLATE.
+ *
+ * Reader: load val (acquire), compare lid, load val again; equal and with
+ * HAWK_VT_VALID set means lid -> val.  After using the bytes, load val once
+ * more (after a read barrier): unchanged means the bytes were this block's
+ * throughout.  hawk_mix(x) is the finaliser x ^= x >> 33; x *= HAWK_MIX_A;
+ * x ^= x >> 33; x *= HAWK_MIX_B; x ^= x >> 33.
+ */
+struct hawk_vtlb_entry {
+	__aligned_u64 lid;
+	__aligned_u64 val;
+};
+
+#define HAWK_VT_WAYS		4u		/* entries of a line (64 bytes) */
+#define HAWK_VT_PROBE		4u		/* lines that may hold a LID */
+#define HAWK_MIX_A		0xff51afd7ed558ccdull
+#define HAWK_MIX_B		0xc4ceb9fe1a85ec53ull
+
+/* val: valid:1 | busy:1 | reserved:2 | tier:4 | generation:24 | frame:32 */
+#define HAWK_VT_VALID		(1ull << 63)
+#define HAWK_VT_BUSY		(1ull << 62)	/* an insertion is under way */
+#define HAWK_VT_TIER(v)		((unsigned int)((v) >> 56) & 0xf)
+#define HAWK_VT_GEN(v)		((unsigned int)((v) >> 32) & 0xffffff)
+#define HAWK_VT_FRAME(v)	((unsigned int)(v))
+
+/*
+ * mmap offsets, bytes.  Below 2^44, so that mmap2() of 32-bit callers reaches
+ * them.  The window of tier t holds the space's own frames only: frame f is at
+ * HAWK_MMAP_TIER(t) + f * block_bytes.  So frame numbers are usable unchanged
+ * as page indices of paged-attention kernels.
+ */
+#define HAWK_MMAP_VTLB		(1ull << 40)	/* read-only */
+#define HAWK_MMAP_RING		(2ull << 40)	/* read-write */
+#define HAWK_MMAP_TIER(t)	((8ull + (t)) << 40)	/* read-write, host tiers */
+
+/* ---- device ---- */
+
+#define HAWK_FEAT_TIER_HOST	(1ull << 0)	/* host memory tiers */
+#define HAWK_FEAT_TIER_BLK	(1ull << 1)	/* block device or file tiers */
+#define HAWK_FEAT_LEASE		(1ull << 2)
+#define HAWK_FEAT_ASYNC		(1ull << 3)	/* HAWK_BATCH_ASYNC and the ring */
+#define HAWK_FEAT_NAMED		(1ull << 4)	/* named spaces */
+#define HAWK_FEAT_CRC		(1ull << 5)	/* CRC32C of blocks on flash */
+
+/**
+ * struct hawk_query - what this device offers (HAWK_IOC_QUERY)
+ * @size: sizeof(struct hawk_query)
+ * @flags: must be 0
+ * @abi_version: out, HAWK_ABI_VERSION of the kernel
+ * @batch_max: out, items of one batch
+ * @features: out, HAWK_FEAT_*
+ * @tiers: out, bit t set if tier t exists
+ * @tiers_max: out, HAWK_TIERS_MAX of the kernel
+ * @chunk_bytes: out, bytes of a chunk
+ * @frame_align: out, block bytes must be a multiple of this, bytes
+ */
+struct hawk_query {
+	__u32 size;
+	__u32 flags;
+	__u32 abi_version;
+	__u32 batch_max;
+	__aligned_u64 features;
+	__u32 tiers;
+	__u32 tiers_max;
+	__u32 chunk_bytes;
+	__u32 frame_align;
+};
+
+enum hawk_tier_kind {
+	HAWK_TIER_HOST = 1,	/* kernel pages on a NUMA node */
+	HAWK_TIER_BLK = 2,	/* block device or file, O_DIRECT */
+};
+
+/**
+ * struct hawk_tier_add - add memory to the device (HAWK_IOC_TIER_ADD)
+ * @size: sizeof(struct hawk_tier_add)
+ * @flags: must be 0
+ * @kind: enum hawk_tier_kind
+ * @node: NUMA node of a host tier, -1 for the caller's; -1 for other kinds
+ * @bytes: capacity, bytes, rounded down to whole chunks; for HAWK_TIER_BLK 0
+ *	means the whole device or the present size of the file
+ * @path: pointer to a NUL-terminated path (HAWK_TIER_BLK), else 0
+ * @path_len: bytes at @path, NUL included, 2..HAWK_PATH_MAX
+ * @tier: out, the id of the new tier
+ *
+ * Needs CAP_SYS_ADMIN.  ENOMEM: the node has not so much memory; ENOSPC: no
+ * free tier id or the file is smaller than @bytes; EBUSY: the block device is
+ * in use; EROFS, EACCES, ENOENT: from opening the path; ENOTBLK: neither block
+ * device nor regular file.
+ */
+struct hawk_tier_add {
+	__u32 size;
+	__u32 flags;
+	__u32 kind;
+	__s32 node;
+	__aligned_u64 bytes;
+	__aligned_u64 path;
+	__u32 path_len;
+	__u32 tier;
+};
+
+/**
+ * struct hawk_tier_remove - take memory away (HAWK_IOC_TIER_REMOVE)
+ * @size: sizeof(struct hawk_tier_remove)
+ * @flags: must be 0
+ * @tier: tier id
+ * @reserved: must be 0
+ *
+ * Needs CAP_SYS_ADMIN.  ENOENT: no such tier; EBUSY: a space owns chunks of it
+ * or its pages are still held by a NIC or another process.
+ */
+struct hawk_tier_remove {
+	__u32 size;
+	__u32 flags;
+	__u32 tier;
+	__u32 reserved;
+};
+
+/**
+ * struct hawk_tier_info - one tier (HAWK_IOC_TIER_INFO)
+ * @size: sizeof(struct hawk_tier_info)
+ * @flags: must be 0
+ * @tier: in, tier id
+ * @kind: out, enum hawk_tier_kind
+ * @node: out, NUMA node or -1
+ * @reserved: must be 0
+ * @bytes: out, capacity, bytes
+ * @free_bytes: out, bytes of chunks that no space owns
+ * @quarantine_bytes: out, bytes of chunks that wait for foreign page references
+ * @read_bytes: out, bytes read from the tier by reloads
+ * @write_bytes: out, bytes written to the tier by evictions
+ * @io_errors: out, failed or corrupt transfers
+ */
+struct hawk_tier_info {
+	__u32 size;
+	__u32 flags;
+	__u32 tier;
+	__u32 kind;
+	__s32 node;
+	__u32 reserved;
+	__aligned_u64 bytes;
+	__aligned_u64 free_bytes;
+	__aligned_u64 quarantine_bytes;
+	__aligned_u64 read_bytes;
+	__aligned_u64 write_bytes;
+	__aligned_u64 io_errors;
+};
+
+/* ---- spaces ---- */
+
+/**
+ * struct hawk_quota - a space's share of one tier
+ * @min_bytes: bytes kept free for this space as long as it has not used them
+ * @max_bytes: bytes it may own; 0 keeps the space out of this tier
+ */
+struct hawk_quota {
+	__aligned_u64 min_bytes;
+	__aligned_u64 max_bytes;
+};
+
+#define HAWK_SPACE_NAMED	(1u << 0)	/* survives its creator, found by name */
+
+/**
+ * struct hawk_space_create - make a space and bind it to this file
+ * @size: sizeof(struct hawk_space_create)
+ * @flags: HAWK_SPACE_*
+ * @block_bytes: bytes of a block, a multiple of HAWK_FRAME_ALIGN, at most
+ *	HAWK_CHUNK_BYTES
+ * @block_tokens: tokens of a block, 1..65536
+ * @layers: layers of the model, 1..256
+ * @head_groups: head groups, 1..16
+ * @layout: caller's tag for the layout inside a block; attach compares it
+ * @dtype: caller's tag for the element type; attach compares it
+ * @model_id: caller's tag for the model; attach compares it
+ * @max_blocks: blocks that may exist at one time in all tiers together,
+ *	1..HAWK_BLOCKS_MAX; the vTLB is sized for it
+ * @buckets: PB-LRU buckets, a power of two 1..512, 0 for the default (64)
+ * @mode: permission bits of a named space (owner, group, other: 4 attach and
+ *	read, 2 write), else 0
+ * @vtlb_bytes: out, bytes to map at HAWK_MMAP_VTLB
+ * @quota: quota per tier id; tiers that do not exist must be zero
+ * @name: name of a named space, NUL-terminated, else all zero
+ *
+ * EBUSY: the file has a space already; EEXIST: the name is taken; ENOENT: a
+ * quota names a tier that does not exist; ENOSPC: the minima do not fit; ENOMEM.
+ */
+struct hawk_space_create {
+	__u32 size;
+	__u32 flags;
+	__u32 block_bytes;
+	__u32 block_tokens;
+	__u32 layers;
+	__u32 head_groups;
+	__u32 layout;
+	__u32 dtype;
+	__aligned_u64 model_id;
+	__u32 max_blocks;
+	__u32 buckets;
+	__u32 mode;
+	__u32 reserved;
+	__aligned_u64 vtlb_bytes;
+	struct hawk_quota quota[HAWK_TIERS_MAX];
+	__u8 name[HAWK_NAME_MAX];
+};
+
+/**
+ * struct hawk_space_attach - bind a named space to this file
+ * @size: sizeof(struct hawk_space_attach)
+ * @flags: must be 0
+ * @name: name of the space, NUL-terminated
+ *
+ * ENOENT: no such space, or the caller may not know of it; EBUSY: the file has
+ * a space already.  HAWK_IOC_SPACE_INFO then tells the geometry.
+ */
+struct hawk_space_attach {
+	__u32 size;
+	__u32 flags;
+	__u8 name[HAWK_NAME_MAX];
+};
+
+/**
+ * struct hawk_space_destroy - end a named space
+ * @size: sizeof(struct hawk_space_destroy)
+ * @flags: must be 0
+ * @name: name of the space, NUL-terminated
+ *
+ * The name is free at once; memory is given back when the last file that has
+ * the space attached is closed and its mappings are gone.  EPERM: the caller is
+ * neither the owner nor CAP_SYS_ADMIN; ENOENT.
+ */
+struct hawk_space_destroy {
+	__u32 size;
+	__u32 flags;
+	__u8 name[HAWK_NAME_MAX];
+};
+
+/**
+ * struct hawk_space_info - the space bound to this file (HAWK_IOC_SPACE_INFO)
+ * @size: sizeof(struct hawk_space_info)
+ * @flags: must be 0
+ * @block_bytes: out, see &struct hawk_space_create
+ * @block_tokens: out
+ * @layers: out
+ * @head_groups: out
+ * @layout: out
+ * @dtype: out
+ * @model_id: out
+ * @max_blocks: out
+ * @buckets: out
+ * @vtlb_bytes: out, bytes to map at HAWK_MMAP_VTLB
+ * @frames: out, frames of the window at HAWK_MMAP_TIER(t); its length is
+ *	frames[t] * block_bytes
+ * @name: out, the name of a named space, else empty
+ */
+struct hawk_space_info {
+	__u32 size;
+	__u32 flags;
+	__u32 block_bytes;
+	__u32 block_tokens;
+	__u32 layers;
+	__u32 head_groups;
+	__u32 layout;
+	__u32 dtype;
+	__aligned_u64 model_id;
+	__u32 max_blocks;
+	__u32 buckets;
+	__aligned_u64 vtlb_bytes;
+	__u32 frames[HAWK_TIERS_MAX];
+	__u8 name[HAWK_NAME_MAX];
+};
+
+/* ---- batches ---- */
+
+/* item flags */
+#define HAWK_ITEM_BY_KEY	(1u << 0)	/* name the block by key, not by LID */
+
+/**
+ * struct hawk_item - one block of a batch (64 bytes)
+ * @lid: in, the block's LID unless HAWK_ITEM_BY_KEY; out, its LID
+ * @vt: out, its translation (HAWK_VT_*)
+ * @arg: FORK: in, the new LID; otherwise must be 0
+ * @status: out, 0 or a negative errno
+ * @flags: in, HAWK_ITEM_*
+ * @key: in, the block's key; all zero is "no key"
+ *
+ * @lid may name any token of a block; the device rounds tok down to a multiple
+ * of block_tokens.  Item errors: ENOENT no such block; EEXIST the LID or key is
+ * taken; EAGAIN in flight or not in a host tier, ask again or reload; ESTALE
+ * generation changed; EBUSY pinned or leased; ENOSPC no room and nothing may be
+ * evicted; EDQUOT the same within the space's quota; EIO the tier failed, the
+ * block is gone; EINVAL; ETIME the deadline passed; ECANCELED not reached.
+ */
+struct hawk_item {
+	__aligned_u64 lid;
+	__aligned_u64 vt;
+	__aligned_u64 arg;
+	__s32 status;
+	__u32 flags;
+	__u8 key[HAWK_KEY_BYTES];
+};
+
+/* batch flags; each call names the ones that it knows */
+#define HAWK_BATCH_ASYNC	(1u << 0)	/* GET, RELOAD: complete through the ring */
+#define HAWK_BATCH_LEASE	(1u << 1)	/* LOOKUP: lease the blocks of the prefix */
+#define HAWK_BATCH_KEEP_PIN	(1u << 2)	/* PUT: keep the pin that ALLOC took */
+#define HAWK_BATCH_NOWAIT	(1u << 3)	/* ALLOC, GET: do no I/O, item EAGAIN instead */
+#define HAWK_BATCH_PREFIX	(1u << 4)	/* GET: stop at the first missing block */
+
+/**
+ * struct hawk_batch - argument of every batch call
+ * @size: sizeof(struct hawk_batch)
+ * @flags: HAWK_BATCH_* that the call knows
+ * @count: items, 1..HAWK_BATCH_MAX
+ * @done: out, items with status 0; the call returns 0 even if that is none
+ * @items: pointer to &struct hawk_item [@count]
+ * @deadline_ns: absolute CLOCK_MONOTONIC time, nanoseconds, when waiting ends
+ *	(items not done by then: ETIME), 0 for none.  LOOKUP with
+ *	HAWK_BATCH_LEASE: when the lease ends, 0 for HAWK_LEASE_DEFAULT_NS from
+ *	now, at most HAWK_LEASE_MAX_NS from now
+ * @user_data: echoed in the completion of an asynchronous batch
+ * @lease: LOOKUP: out, id of the lease, 0 if none was taken
+ * @prefix: LOOKUP, GET: out, number of leading items with status 0
+ * @tier: ALLOC, GET, RELOAD: host tier to prefer, or HAWK_TIER_ANY
+ *
+ * ALLOC     new blocks (FILLING), one frame each, pinned for the caller; a key
+ *           announces content under way: others' LOOKUP says EAGAIN for it
+ * PUT       FILLING blocks become READY under their LID and, if given, key; the
+ *           ALLOC pin is dropped.  EEXIST: another block has the key; the block
+ *           is READY, without key
+ * LOOKUP    by key: 0 present (maybe on flash), ENOENT absent, EAGAIN announced
+ * PIN       keep blocks in their host frame for DMA; EAGAIN: not in a host tier
+ * UNPIN     undo one PIN, GET or ALLOC; @vt, if not 0, must match (ESTALE)
+ * GET       by key or LID: reload if needed, pin, translate
+ * RELOAD    by LID or key: bring into a host tier, do not pin
+ * FORK      @arg becomes another LID of the block (shared, copy-on-write)
+ * UNSHARE   the caller has @lid pinned and wants to write: give @lid a private
+ *           copy (FILLING, no key) and move the caller's pin to it
+ * FREE      by LID: forget the LID, and the block with its last LID; by key:
+ *           forget the key.  EBUSY: pinned by somebody, or leased
+ * TRANSLATE @lid -> @vt, as the mapped vTLB would
+ */
+struct hawk_batch {
+	__u32 size;
+	__u32 flags;
+	__u32 count;
+	__u32 done;
+	__aligned_u64 items;
+	__aligned_u64 deadline_ns;
+	__aligned_u64 user_data;
+	__aligned_u64 lease;
+	__u32 prefix;
+	__u32 tier;
+};
+
+#define HAWK_TIER_ANY		0xffffffffu
+
+/**
+ * struct hawk_lease_release - end a lease early
+ * @size: sizeof(struct hawk_lease_release)
+ * @flags: must be 0
+ * @lease: id from HAWK_IOC_LOOKUP on this file
+ *
+ * ENOENT: no such lease, or it has expired.
+ */
+struct hawk_lease_release {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 lease;
+};
+
+/* ---- completions ---- */
+
+#define HAWK_CQE_ITEM		(1u << 0)	/* one item is done */
+#define HAWK_CQE_BATCH		(1u << 1)	/* the last of the batch is done */
+
+/**
+ * struct hawk_cqe - a completion
+ * @user_data: of the batch
+ * @lid: the item's LID (HAWK_CQE_ITEM)
+ * @vt: the item's translation, 0 if it failed
+ * @index: the item's index in its batch; HAWK_CQE_BATCH: number of items with
+ *	status 0
+ * @status: the item's status; HAWK_CQE_BATCH: 0
+ * @flags: HAWK_CQE_*
+ * @reserved: 0
+ */
+struct hawk_cqe {
+	__aligned_u64 user_data;
+	__aligned_u64 lid;
+	__aligned_u64 vt;
+	__u32 index;
+	__s32 status;
+	__u32 flags;
+	__u32 reserved;
+};
+
+/**
+ * struct hawk_ring - head of the page(s) mapped at HAWK_MMAP_RING
+ * @head: next entry to read, written by user space (release)
+ * @tail: next entry to write, written by the kernel (release)
+ * @mask: entries - 1
+ * @reserved: 0
+ * @cqe: entries; number i is cqe[i & mask]
+ *
+ * A batch is refused (-EBUSY) rather than its completions lost: room for all of
+ * them is reserved when it is submitted.
+ */
+struct hawk_ring {
+	__u32 head;
+	__u32 reserved0[15];
+	__u32 tail;
+	__u32 mask;
+	__u32 reserved[14];
+	struct hawk_cqe cqe[];
+};
+
+/**
+ * struct hawk_ring_setup - make this file's completion ring
+ * @size: sizeof(struct hawk_ring_setup)
+ * @flags: must be 0
+ * @entries: a power of two, 1..HAWK_RING_MAX
+ * @eventfd: eventfd to signal for each completion, or -1; poll() on the file
+ *	works either way
+ * @ring_bytes: out, bytes to map at HAWK_MMAP_RING
+ *
+ * EBUSY: the file has a ring already; EBADF: not an eventfd.
+ */
+struct hawk_ring_setup {
+	__u32 size;
+	__u32 flags;
+	__u32 entries;
+	__s32 eventfd;
+	__aligned_u64 ring_bytes;
+};
+
+/* ---- statistics ---- */
+
+/**
+ * struct hawk_stats - counters of the space bound to this file
+ * @size: sizeof(struct hawk_stats)
+ * @flags: must be 0
+ * @blocks: blocks that exist now
+ * @resident: of these in a host tier now
+ * @flash: of these with a copy on flash now
+ * @pinned: of these pinned now
+ * @allocs: blocks allocated
+ * @puts: blocks published
+ * @hits: keys found by LOOKUP or GET
+ * @misses: keys not found
+ * @inflight: keys answered "in flight"
+ * @evict_clean: host frames taken from blocks that had a flash copy
+ * @evict_write: blocks written to flash
+ * @evict_drop: blocks dropped because there was no room on flash
+ * @flash_drop: blocks dropped from flash
+ * @reloads: blocks reloaded
+ * @reload_errors: reloads that failed; their blocks are gone
+ * @steals: frames taken from a neighbour bucket
+ * @nospace: allocations refused for want of room
+ * @quota: allocations refused by the space's quota
+ * @chunks: chunks owned per tier
+ */
+struct hawk_stats {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 blocks;
+	__aligned_u64 resident;
+	__aligned_u64 flash;
+	__aligned_u64 pinned;
+	__aligned_u64 allocs;
+	__aligned_u64 puts;
+	__aligned_u64 hits;
+	__aligned_u64 misses;
+	__aligned_u64 inflight;
+	__aligned_u64 evict_clean;
+	__aligned_u64 evict_write;
+	__aligned_u64 evict_drop;
+	__aligned_u64 flash_drop;
+	__aligned_u64 reloads;
+	__aligned_u64 reload_errors;
+	__aligned_u64 steals;
+	__aligned_u64 nospace;
+	__aligned_u64 quota;
+	__u32 chunks[HAWK_TIERS_MAX];
+};
+
+/* ---- ioctl numbers; _IO, so that a structure may grow ---- */
+
+#define HAWK_IOC_MAGIC		0xEF
+#define HAWK_IOC_QUERY		_IO(HAWK_IOC_MAGIC, 0x00)	/* struct hawk_query */
+#define HAWK_IOC_TIER_ADD	_IO(HAWK_IOC_MAGIC, 0x01)	/* struct hawk_tier_add */
+#define HAWK_IOC_TIER_REMOVE	_IO(HAWK_IOC_MAGIC, 0x02)	/* struct hawk_tier_remove */
+#define HAWK_IOC_TIER_INFO	_IO(HAWK_IOC_MAGIC, 0x03)	/* struct hawk_tier_info */
+#define HAWK_IOC_SPACE_CREATE	_IO(HAWK_IOC_MAGIC, 0x08)	/* struct hawk_space_create */
+#define HAWK_IOC_SPACE_ATTACH	_IO(HAWK_IOC_MAGIC, 0x09)	/* struct hawk_space_attach */
+#define HAWK_IOC_SPACE_DESTROY	_IO(HAWK_IOC_MAGIC, 0x0a)	/* struct hawk_space_destroy */
+#define HAWK_IOC_SPACE_INFO	_IO(HAWK_IOC_MAGIC, 0x0b)	/* struct hawk_space_info */
+#define HAWK_IOC_RING_SETUP	_IO(HAWK_IOC_MAGIC, 0x0c)	/* struct hawk_ring_setup */
+#define HAWK_IOC_STATS		_IO(HAWK_IOC_MAGIC, 0x0d)	/* struct hawk_stats */
+#define HAWK_IOC_ALLOC		_IO(HAWK_IOC_MAGIC, 0x10)	/* struct hawk_batch, to 0x1a */
+#define HAWK_IOC_PUT		_IO(HAWK_IOC_MAGIC, 0x11)
+#define HAWK_IOC_LOOKUP		_IO(HAWK_IOC_MAGIC, 0x12)
+#define HAWK_IOC_PIN		_IO(HAWK_IOC_MAGIC, 0x13)
+#define HAWK_IOC_UNPIN		_IO(HAWK_IOC_MAGIC, 0x14)
+#define HAWK_IOC_GET		_IO(HAWK_IOC_MAGIC, 0x15)
+#define HAWK_IOC_RELOAD		_IO(HAWK_IOC_MAGIC, 0x16)
+#define HAWK_IOC_FORK		_IO(HAWK_IOC_MAGIC, 0x17)
+#define HAWK_IOC_UNSHARE	_IO(HAWK_IOC_MAGIC, 0x18)
+#define HAWK_IOC_FREE		_IO(HAWK_IOC_MAGIC, 0x19)
+#define HAWK_IOC_TRANSLATE	_IO(HAWK_IOC_MAGIC, 0x1a)
+#define HAWK_IOC_LEASE_RELEASE	_IO(HAWK_IOC_MAGIC, 0x1b)	/* struct hawk_lease_release */
+
+#endif /* _UAPI_LINUX_HAWK_H */
