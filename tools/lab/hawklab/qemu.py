@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""The virtual machine's hardware as a QEMU command line."""
+
+import re
+import shutil
+
+from . import LabError
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+CPU = {"kvm": "host,-arch-capabilities", "tcg": "max,la57=off"}
+ACCEL = {"kvm": "kvm", "tcg": "tcg,thread=multi,tb-size=512"}
+
+
+def size_bytes(text):
+    """Bytes in a size such as 512M or 4G (powers of 1,024)."""
+    match = re.fullmatch(r"(\d+)([KMGT]?)", text.upper())
+    if not match:
+        raise LabError(f"bad size {text!r}: give a number and K, M, G or T, for example 4G")
+    return int(match[1]) * UNITS[match[2]]
+
+
+def numa(cpus, mem):
+    """Two nodes that share the memory and the CPUs evenly; node 1 has none when there is one CPU."""
+    half, first = mem // 2, (cpus + 1) // 2
+    args = ["-smp", f"{cpus},sockets=1,cores={cpus}", "-m", f"{mem >> 20}M"]
+    for node, size, lo, hi in ((0, mem - half, 0, first - 1), (1, half, first, cpus - 1)):
+        span = f",cpus={lo}-{hi}" if lo <= hi else ""
+        args += ["-object", f"memory-backend-ram,id=mem{node},size={size}",
+                 "-numa", f"node,nodeid={node},memdev=mem{node}{span}"]
+    return args
+
+
+def nvme(fd, read_bps, write_bps):
+    drive = (f"if=none,id=nvme,format=raw,file=/proc/self/fd/{fd},cache=writeback,"
+             f"discard=unmap,throttling.bps-read={read_bps},throttling.bps-write={write_bps}")
+    return ["-drive", drive, "-device", "nvme,drive=nvme,serial=hawk-lab"]
+
+
+def share(tag, path, readonly):
+    mode = "on" if readonly else "off"
+    return ["-fsdev", f"local,id={tag},path={path.replace(',', ',,')},security_model=none,"
+                      f"readonly={mode},multidevs=remap",
+            "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
+
+
+def ports(fds, shell):
+    """One virtio-serial port for each (name, socket) pair; a console first for a shell."""
+    args = ["-device", "virtio-serial-pci,id=serial"]
+    if shell:
+        args += ["-chardev", "stdio,id=tty,signal=off", "-device", "virtconsole,chardev=tty,nr=0"]
+    for i, (name, fd) in enumerate(fds.items()):
+        args += ["-chardev", f"socket,id={name},fd={fd}",
+                 "-device", f"virtserialport,chardev={name},name=lab.{name},nr={i + 1}"]
+    return args
+
+
+def command(kernel, accel, opts, fds):
+    """The command line; fds holds the descriptors QEMU inherits (initrd, log, nvme, ports)."""
+    qemu = shutil.which("qemu-system-x86_64")
+    if not qemu:
+        raise LabError("qemu-system-x86_64 is missing; run tools/setup/install-deps lab")
+    append = ("console=ttyS0 loglevel=4 panic=-1 oops=panic nokaslr random.trust_cpu=on "
+              "rdinit=/init " + " ".join(opts.append)).strip()
+    args = [qemu, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            "-machine", "q35", "-accel", ACCEL[accel], "-cpu", CPU[accel], "-nic", "none",
+            "-kernel", str(kernel.vmlinuz), "-initrd", f"/proc/self/fd/{fds['initrd']}",
+            "-append", append, "-chardev", f"file,id=log,path=/proc/self/fd/{fds['log']}",
+            "-serial", "chardev:log", "-device", "virtio-rng-pci"]
+    args += numa(opts.cpus, size_bytes(opts.mem))
+    args += nvme(fds["nvme"], size_bytes(opts.nvme_bps), size_bytes(opts.nvme_write_bps))
+    args += share("hostroot", "/", readonly=True)
+    if opts.out:
+        args += share("hostout", opts.out, readonly=False)
+    return args + ports(fds["ports"], opts.shell)
