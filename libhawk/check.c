@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+/*
+ * check.c - arguments that every backend refuses, for the reasons of <linux/hawk.h>
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "priv.h"
+
+bool hawk_key_is_zero(const uint8_t *key)
+{
+	uint64_t w[HAWK_KEY_BYTES / 8];
+
+	memcpy(w, key, sizeof(w));
+	return !(w[0] | w[1] | w[2] | w[3]);
+}
+
+int hawk_check_name(const char *name)
+{
+	size_t len = name ? strlen(name) : 0;
+
+	if (!len || len >= HAWK_NAME_MAX)
+		return hawk_fail(-EINVAL, "space name: 1 to %d bytes", HAWK_NAME_MAX - 1);
+	return 0;
+}
+
+static int check_quota(const struct hawk_quota *quota)
+{
+	unsigned int t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (quota[t].min_bytes > quota[t].max_bytes)
+			return hawk_fail(-EINVAL, "quota of tier %u: minimum above maximum", t);
+	return 0;
+}
+
+int hawk_check_space(const struct hawk_space_create *c)
+{
+	if (!c->block_bytes || c->block_bytes % HAWK_FRAME_ALIGN ||
+	    c->block_bytes > HAWK_CHUNK_BYTES)
+		return hawk_fail(-EINVAL, "block_bytes %u: a multiple of %u up to %u bytes",
+				 c->block_bytes, HAWK_FRAME_ALIGN, HAWK_CHUNK_BYTES);
+	if (!c->block_tokens || c->block_tokens > 65536)
+		return hawk_fail(-EINVAL, "block_tokens %u: 1 to 65536", c->block_tokens);
+	if (!c->layers || c->layers > HAWK_LID_LAYER_MAX + 1)
+		return hawk_fail(-EINVAL, "layers %u: 1 to %u", c->layers,
+				 HAWK_LID_LAYER_MAX + 1);
+	if (!c->head_groups || c->head_groups > HAWK_LID_HEAD_MAX + 1)
+		return hawk_fail(-EINVAL, "head_groups %u: 1 to %u", c->head_groups,
+				 HAWK_LID_HEAD_MAX + 1);
+	if (!c->max_blocks || c->max_blocks > HAWK_BLOCKS_MAX)
+		return hawk_fail(-EINVAL, "max_blocks %u: 1 to %u", c->max_blocks,
+				 HAWK_BLOCKS_MAX);
+	if (c->buckets > 512 || (c->buckets & (c->buckets - 1)))
+		return hawk_fail(-EINVAL, "buckets %u: 0 or a power of two up to 512",
+				 c->buckets);
+	if (c->mode & ~0777u || (c->mode && !(c->flags & HAWK_SPACE_NAMED)))
+		return hawk_fail(-EINVAL, "mode 0%o: permission bits, of a named space only",
+				 c->mode);
+	return check_quota(c->quota);
+}
+
+static uint32_t batch_flags(unsigned int op)
+{
+	switch (op) {
+	case HAWK_IOC_ALLOC:
+		return HAWK_BATCH_NOWAIT;
+	case HAWK_IOC_PUT:
+		return HAWK_BATCH_KEEP_PIN;
+	case HAWK_IOC_LOOKUP:
+		return HAWK_BATCH_LEASE;
+	case HAWK_IOC_GET:
+		return HAWK_BATCH_ASYNC | HAWK_BATCH_NOWAIT | HAWK_BATCH_PREFIX;
+	case HAWK_IOC_RELOAD:
+		return HAWK_BATCH_ASYNC;
+	default:
+		return 0;
+	}
+}
+
+int hawk_check_batch(unsigned int op, const struct hawk_batch *b)
+{
+	uint32_t unknown = b->flags & ~batch_flags(op);
+
+	if (unknown)
+		return hawk_fail(-EOPNOTSUPP, "batch flags 0x%x do not go with this call",
+				 unknown);
+	if (!b->count)
+		return hawk_fail(-EINVAL, "a batch of no items");
+	if (b->count > HAWK_BATCH_MAX)
+		return hawk_fail(-E2BIG, "a batch of %u items, at most %u", b->count,
+				 HAWK_BATCH_MAX);
+	if (!b->items)
+		return hawk_fail(-EFAULT, "a batch without an array of items");
+	if (b->tier != HAWK_TIER_ANY && b->tier >= HAWK_TIERS_MAX)
+		return hawk_fail(-EINVAL, "tier %u: tiers are 0 to %u", b->tier,
+				 HAWK_TIERS_MAX - 1);
+	return 0;
+}

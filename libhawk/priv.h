@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * priv.h - what the files of libhawk share
+ *
+ * A public call checks its arguments (check.c), fills the structure that the
+ * kernel ABI has for it and hands that to the backend's table of operations.
+ * So both backends see the same requests, refused for the same reasons.
+ */
+#ifndef HAWK_PRIV_H
+#define HAWK_PRIV_H
+
+#include <stdbool.h>
+
+/* The library is built with hidden visibility; its API is what hawk.h declares. */
+#pragma GCC visibility push(default)
+#include <hawk/hawk.h>
+#pragma GCC visibility pop
+
+/**
+ * struct hawk_ops - a backend
+ * @name: as hawk_backend() tells
+ *
+ * Operations return 0 or a negative errno and have set the error text.
+ * @batch: @op is HAWK_IOC_ALLOC to HAWK_IOC_TRANSLATE
+ */
+struct hawk_ops {
+	const char *name;
+	void (*close)(struct hawk *h);
+	int (*query)(struct hawk *h, struct hawk_query *q);
+	int (*tier_add)(struct hawk *h, struct hawk_tier_add *a);
+	int (*tier_del)(struct hawk *h, unsigned int tier);
+	int (*tier_info)(struct hawk *h, struct hawk_tier_info *info);
+	int (*kv_create)(struct hawk *h, struct hawk_space_create *c, struct hawk_kv **kv);
+	int (*kv_attach)(struct hawk *h, const struct hawk_space_attach *a, struct hawk_kv **kv);
+	int (*kv_destroy)(struct hawk *h, const struct hawk_space_destroy *d);
+	void (*kv_close)(struct hawk_kv *kv);
+	int (*kv_info)(struct hawk_kv *kv, struct hawk_space_info *info);
+	int (*kv_stats)(struct hawk_kv *kv, struct hawk_stats *st);
+	int (*batch)(struct hawk_kv *kv, unsigned int op, struct hawk_batch *b);
+	int (*lease_end)(struct hawk_kv *kv, uint64_t lease);
+	int (*ring_open)(struct hawk_kv *kv, unsigned int entries, int efd);
+};
+
+/* First member of each backend's handle. */
+struct hawk {
+	const struct hawk_ops *ops;
+};
+
+/**
+ * struct hawk_kv - first member of each backend's space handle
+ * @h: its device
+ * @vtlb: the mapped vTLB
+ * @vtlb_lines: lines of it, a power of two
+ * @block_bytes: bytes of a block
+ * @block_tokens: tokens of a block
+ * @frames: frames of each host tier's window, 0 where there is none
+ * @window: the windows of the host tiers
+ * @ring: the completion ring or NULL
+ * @ring_fd: descriptor to poll, -1 without a ring
+ * @ring_efd: @ring_fd is an eventfd that hawk_reap() must lower
+ */
+struct hawk_kv {
+	struct hawk *h;
+	const struct hawk_vtlb_entry *vtlb;
+	uint64_t vtlb_lines;
+	uint32_t block_bytes;
+	uint32_t block_tokens;
+	uint32_t frames[HAWK_TIERS_MAX];
+	uint8_t *window[HAWK_TIERS_MAX];
+	struct hawk_ring *ring;
+	int ring_fd;
+	bool ring_efd;
+};
+
+/* error.c */
+int hawk_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void hawk_fail_clear(void);
+
+/* url.c */
+
+/**
+ * struct hawk_url - a parsed URL
+ * @dev: kernel backend at @path; else embedded with the sizes below
+ * @path: the device, or the flash file, empty for none
+ * @dram: bytes of the DRAM tier
+ * @flash: bytes of the flash tier
+ * @writeback: clean or free frames kept per 1024, 0 for no background writes
+ */
+struct hawk_url {
+	bool dev;
+	char path[HAWK_PATH_MAX];
+	uint64_t dram;
+	uint64_t flash;
+	uint32_t writeback;
+};
+
+int hawk_url_parse(const char *url, struct hawk_url *u);
+
+/* check.c: refusals that do not depend on the backend */
+int hawk_check_space(const struct hawk_space_create *c);
+int hawk_check_name(const char *name);
+int hawk_check_batch(unsigned int op, const struct hawk_batch *b);
+bool hawk_key_is_zero(const uint8_t *key);
+
+/* ring.c */
+uint64_t hawk_ring_bytes(unsigned int entries);
+
+/* dev.c, embed.c */
+int hawk_dev_open(const char *path, struct hawk **hp);
+int hawk_embed_open(const struct hawk_url *u, struct hawk **hp);
+
+#endif /* HAWK_PRIV_H */

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+/*
+ * url.c - where hawk_open() goes
+ *
+ *	dev:[PATH]
+ *	embed:[?KEY=VALUE[&KEY=VALUE]...]
+ *
+ * Values may hold %XX for bytes that mean something here.  A key given twice, an
+ * unknown key or a size that does not fit is refused: a misspelt option must not
+ * quietly give a different device.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "priv.h"
+
+#define DEV_PATH	"/dev/hawk"
+#define DRAM_DEFAULT	(256ull << 20)
+#define WRITEBACK	128u	/* an eighth of the frames */
+
+enum { GOT_DRAM = 1, GOT_FLASH = 2, GOT_FLASH_SIZE = 4, GOT_WRITEBACK = 8 };
+
+/* "64M" -> bytes; K, M, G, T are powers of 1024. */
+static int parse_size(const char *s, uint64_t *bytes)
+{
+	static const char units[] = "KMGT";
+	const char *u;
+	char *end;
+	uint64_t v;
+	int shift = 0;
+
+	if (!isdigit((unsigned char)*s))
+		return -EINVAL;
+	errno = 0;
+	v = strtoull(s, &end, 10);
+	if (errno)
+		return -EINVAL;
+	if (*end) {
+		u = strchr(units, toupper((unsigned char)*end));
+		if (!u || end[1])
+			return -EINVAL;
+		shift = 10 * (int)(u - units + 1);
+	}
+	if (!v || v > (UINT64_MAX >> 1) >> shift)
+		return -EINVAL;
+	*bytes = v << shift;
+	return 0;
+}
+
+static int hex(char c)
+{
+	return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
+}
+
+/* Copies the @len bytes at @s to @out with %XX replaced. */
+static int decode(const char *s, size_t len, char *out, size_t room)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < len; i++, n++) {
+		if (n + 1 >= room)
+			return -EINVAL;
+		if (s[i] != '%') {
+			out[n] = s[i];
+			continue;
+		}
+		if (len - i < 3 || !isxdigit((unsigned char)s[i + 1]) ||
+		    !isxdigit((unsigned char)s[i + 2]))
+			return -EINVAL;
+		out[n] = (char)(hex(s[i + 1]) << 4 | hex(s[i + 2]));
+		if (!out[n])
+			return -EINVAL;
+		i += 2;
+	}
+	out[n] = 0;
+	return 0;
+}
+
+static int parse_permille(const char *s, uint32_t *v)
+{
+	char *end;
+	unsigned long n;
+
+	if (!isdigit((unsigned char)*s))
+		return -EINVAL;
+	errno = 0;
+	n = strtoul(s, &end, 10);
+	if (errno || *end || n > 1024)
+		return -EINVAL;
+	*v = (uint32_t)n;
+	return 0;
+}
+
+static int set_option(struct hawk_url *u, const char *key, const char *value, unsigned int *got)
+{
+	unsigned int bit;
+	int ret = 0;
+
+	if (!strcmp(key, "dram")) {
+		bit = GOT_DRAM;
+		ret = parse_size(value, &u->dram);
+	} else if (!strcmp(key, "flash")) {
+		bit = GOT_FLASH;
+		if (!*value)
+			ret = -EINVAL;
+		strcpy(u->path, value);	/* same size as the decoded value */
+	} else if (!strcmp(key, "flash_size")) {
+		bit = GOT_FLASH_SIZE;
+		ret = parse_size(value, &u->flash);
+	} else if (!strcmp(key, "writeback")) {
+		bit = GOT_WRITEBACK;
+		ret = parse_permille(value, &u->writeback);
+	} else {
+		return hawk_fail(-EINVAL, "URL: unknown option '%s'; known: dram, flash, "
+				 "flash_size, writeback", key);
+	}
+	if (ret)
+		return hawk_fail(-EINVAL, "URL: bad value '%s' of %s", value, key);
+	if (*got & bit)
+		return hawk_fail(-EINVAL, "URL: %s is given twice", key);
+	*got |= bit;
+	return 0;
+}
+
+static int parse_options(struct hawk_url *u, const char *s)
+{
+	char key[32], value[HAWK_PATH_MAX];
+	unsigned int got = 0;
+	size_t len, klen;
+	int ret;
+
+	for (; *s; s += len + (s[len] == '&')) {
+		len = strcspn(s, "&");
+		klen = strcspn(s, "=&");
+		if (s[klen] != '=' || decode(s, klen, key, sizeof(key)) ||
+		    decode(s + klen + 1, len - klen - 1, value, sizeof(value)))
+			return hawk_fail(-EINVAL, "URL: cannot read the option '%.*s'",
+					 (int)len, s);
+		ret = set_option(u, key, value, &got);
+		if (ret)
+			return ret;
+	}
+	if (!(got & GOT_FLASH) != !(got & GOT_FLASH_SIZE))
+		return hawk_fail(-EINVAL, "URL: flash and flash_size go together");
+	return 0;
+}
+
+int hawk_url_parse(const char *url, struct hawk_url *u)
+{
+	memset(u, 0, sizeof(*u));
+	if (!strncmp(url, "dev:", 4)) {
+		u->dev = true;
+		if (decode(url + 4, strlen(url + 4), u->path, sizeof(u->path)))
+			return hawk_fail(-EINVAL, "URL: bad device path '%s'", url + 4);
+		if (!u->path[0])
+			strcpy(u->path, DEV_PATH);
+		return 0;
+	}
+	if (strncmp(url, "embed:", 6))
+		return hawk_fail(-EINVAL, "URL: '%s' starts with neither dev: nor embed:", url);
+	u->dram = DRAM_DEFAULT;
+	u->writeback = WRITEBACK;
+	url += 6;
+	if (!*url)
+		return 0;
+	if (*url != '?')
+		return hawk_fail(-EINVAL, "URL: embed: takes options after '?', not '%s'", url);
+	return parse_options(u, url + 1);
+}
