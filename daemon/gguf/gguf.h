@@ -148,7 +148,25 @@ bool gguf_str_eq(struct gguf_str a, const char *b);
  */
 size_t gguf_row_bytes(enum gguf_type type, uint64_t n);
 
-/** gguf_type_name() - "F32", "Q8_0", ... for messages */
+/** gguf_type_name() - "F32", "Q8_0", ... for messages; NULL for other types */
 const char *gguf_type_name(enum gguf_type type);
+
+/**
+ * gguf_fail() - write a loader's error message
+ * @err: buffer of GGUF_ERR_LEN bytes; a longer message is cut
+ * @code: negative errno
+ *
+ * Return: @code, so that a caller can return it at once.
+ */
+int gguf_fail(char err[GGUF_ERR_LEN], int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/** struct gguf_printable - start of a string from the file, safe to print */
+struct gguf_printable {
+	char s[72];
+};
+
+/** gguf_printable() - NUL-terminated copy; unprintable bytes become '?' */
+struct gguf_printable gguf_printable(struct gguf_str str);
 
 #endif

@@ -2,8 +2,7 @@
 /*
  * model.h - the weights of a llama-architecture GGUF file, checked and named.
  *
- * Matrices stay in the mapped file in their stored type; only the small
- * norm vectors are copied (as f32).
+ * All weights stay in the mapped file, in their stored type.
  */
 #ifndef HAWK_MODEL_H
 #define HAWK_MODEL_H
@@ -99,7 +98,6 @@ struct model {
 	struct model_layer *layers;
 	uint64_t n_params;
 	char id[33];
-	float *vectors;			/* backing store of all f32 vectors */
 };
 
 /**

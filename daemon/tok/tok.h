@@ -12,7 +12,7 @@
 #include "gguf/gguf.h"
 
 /* Longest text tok_encode() takes, in bytes. */
-#define TOK_MAX_TEXT	(16u << 20)
+#define TOK_MAX_TEXT	(4u << 20)
 
 /* Flags of tok_encode(). */
 #define TOK_ADD_SPECIAL		1u	/* BOS/EOS as the file asks for them */

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+#
+# hawkd.  The compute half (model files, tokenizers, executor) is a static
+# library of its own; it depends on nothing else in this repository.
+
+HAWKEXEC_SRCS := $(wildcard daemon/gguf/*.c daemon/model/*.c daemon/tok/*.c) \
+		 $(addprefix daemon/exec/,exec.c forward.c pool.c sample.c \
+					  kern.c kern_c.c)
+ifneq ($(filter x86_64,$(shell uname -m)),)
+HAWKEXEC_SRCS += daemon/exec/kern_avx2.c daemon/exec/kern_avx512.c
+endif
+HAWKEXEC_OBJS := $(HAWKEXEC_SRCS:%.c=$(BUILD)/obj/%.o)
+HAWKEXEC_LIB  := $(BUILD)/daemon/libhawkexec.a
+HAWKEXEC_LDLIBS := -lpcre2-8 -lsodium -lm
+
+$(BUILD)/obj/daemon/%.o: CFLAGS_COMMON += -Idaemon
+
+# Contracting a * b + c into one rounding where the compiler likes would make
+# results depend on how a kernel was inlined.
+$(BUILD)/obj/daemon/exec/%.o: CFLAGS_COMMON += -ffp-contract=off
+CFLAGS_kern_c	   := -O3
+CFLAGS_kern_avx2   := -O3 -mavx2 -mfma -mf16c
+CFLAGS_kern_avx512 := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
+
+$(HAWKEXEC_LIB): $(HAWKEXEC_OBJS)
+	@mkdir -p $(@D)
+	@echo "  AR      $@"
+	@rm -f $@
+	@$(AR) rcs $@ $^
+
+$(BUILD)/bin/hawk-exec: $(BUILD)/obj/daemon/exec/hawk_exec.o $(HAWKEXEC_LIB)
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	@$(CC) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -ljansson $(HAWKEXEC_LDLIBS)
+
+LIBS  += $(HAWKEXEC_LIB)
+PROGS += $(BUILD)/bin/hawk-exec

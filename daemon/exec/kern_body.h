@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kern_body.h - the kernels, written once over a vector type.
+ *
+ * Included by kern_<isa>.c, which defines
+ *	vf, VL		vector of VL floats
+ *	MK_ROWS		activation rows per register block
+ *	v_*, half_scale	operations on vectors
+ *	KERN_OPS, KERN_NAME
+ *
+ * Matrix product. A register block holds MK_ROWS x MK_OUTS accumulators, one
+ * vector for each (row, output): lane i sums the products of elements i,
+ * i + VL, i + 2 VL, ... in that order, then v_sum() adds the lanes. The order
+ * is the same in every block shape, so it does not matter which one computes
+ * an element. Weights are unpacked to f32 exactly (an f16 scale times an int8
+ * fits in 24 bits), so unpacking them beforehand changes nothing either: with
+ * more than MK_ROWS rows, KERN_PACK_OUTS outputs at a time are unpacked once
+ * and used for all rows.
+ */
+
+#define MK_OUTS		4
+#define CHUNK		32u	/* elements; one Q8_0 block */
+#define ALWAYS_INLINE	static inline __attribute__((always_inline))
+
+#define LOG2E		0x1.715476p+0f
+#define LN2_HI		0x1.62e4p-1f		/* LN2_HI + LN2_LO = ln 2 */
+#define LN2_LO		0x1.7f7d1cp-20f
+#define EXP_MIN		-87.0f			/* below: 0 */
+#define EXP_MAX		88.0f
+
+/* exp(x) to about 1e-7 relative; the coefficients are 1/n!. */
+ALWAYS_INLINE vf v_exp(vf x)
+{
+	vf c = v_min(v_max(x, v_set1(EXP_MIN)), v_set1(EXP_MAX));
+	vf n = v_round(v_mul(c, v_set1(LOG2E)));
+	vf r = v_fma(n, v_set1(-LN2_HI), c);
+	vf p = v_set1(1.0f / 5040);
+
+	r = v_fma(n, v_set1(-LN2_LO), r);
+	p = v_fma(p, r, v_set1(1.0f / 720));
+	p = v_fma(p, r, v_set1(1.0f / 120));
+	p = v_fma(p, r, v_set1(1.0f / 24));
+	p = v_fma(p, r, v_set1(1.0f / 6));
+	p = v_fma(p, r, v_set1(0.5f));
+	p = v_fma(p, r, v_set1(1.0f));
+	p = v_fma(p, r, v_set1(1.0f));
+	return v_keep_ge(x, v_set1(EXP_MIN), v_scale2(p, n));
+}
+
+/* VL weights from element @k of a row, k a multiple of VL */
+ALWAYS_INLINE vf w_load(enum gguf_type type, const uint8_t *row, size_t k)
+{
+	const uint8_t *blk;
+	uint16_t h;
+
+	switch (type) {
+	case GGUF_T_F32:
+		return v_load((const float *)row + k);
+	case GGUF_T_F16:
+		return v_load_f16((const uint16_t *)row + k);
+	case GGUF_T_BF16:
+		return v_load_bf16((const uint16_t *)row + k);
+	case GGUF_T_Q8_0:
+		blk = row + k / GGUF_Q8_0_ELEMS * GGUF_Q8_0_BYTES;
+		memcpy(&h, blk, sizeof(h));
+		return v_mul(v_set1(half_scale(h)),
+			     v_load_i8((const int8_t *)blk + 2 +
+				       k % GGUF_Q8_0_ELEMS));
+	}
+	__builtin_unreachable();
+}
+
+/* The same for the last, incomplete vector: @n < VL weights, then zeros */
+ALWAYS_INLINE vf w_load_part(enum gguf_type type, const uint8_t *row, size_t k,
+			     size_t n)
+{
+	const size_t bytes = type == GGUF_T_F32 ? 4 : 2;
+	uint8_t tmp[VL * 4] __attribute__((aligned(64))) = { 0 };
+
+	memcpy(tmp, row + k * bytes, n * bytes);
+	return w_load(type, tmp, 0);
+}
+
+/* One register block: nr <= MK_ROWS rows, no <= MK_OUTS outputs. */
+ALWAYS_INLINE void mk_block(const int nr, const int no,
+			    const enum gguf_type type, const uint8_t *w,
+			    size_t row_bytes, size_t n_in, const float *x,
+			    size_t ldx, float *y, size_t ldy, bool add)
+{
+	vf acc[MK_ROWS][MK_OUTS], xv[MK_ROWS], wv;
+	float sum[MK_OUTS];
+	size_t k, full = n_in - n_in % VL;
+	int r, o;
+
+#pragma GCC unroll 8
+	for (r = 0; r < MK_ROWS; r++)
+#pragma GCC unroll 8
+		for (o = 0; o < MK_OUTS; o++)
+			acc[r][o] = v_set1(0.0f);
+	for (k = 0; k < full; k += VL) {
+#pragma GCC unroll 8
+		for (r = 0; r < nr; r++)
+			xv[r] = v_load(x + r * ldx + k);
+#pragma GCC unroll 8
+		for (o = 0; o < no; o++) {
+			wv = w_load(type, w + o * row_bytes, k);
+#pragma GCC unroll 8
+			for (r = 0; r < nr; r++)
+				acc[r][o] = v_fma(wv, xv[r], acc[r][o]);
+		}
+	}
+	if (type != GGUF_T_Q8_0 && k < n_in) {
+#pragma GCC unroll 8
+		for (o = 0; o < no; o++) {
+			wv = w_load_part(type, w + o * row_bytes, k, n_in - k);
+#pragma GCC unroll 8
+			for (r = 0; r < nr; r++)
+				acc[r][o] = v_fma(wv, v_load(x + r * ldx + k),
+						  acc[r][o]);
+		}
+	}
+#pragma GCC unroll 8
+	for (r = 0; r < nr; r++) {
+		v_sum4(sum, acc[r][0], acc[r][1], acc[r][2], acc[r][3]);
+		for (o = 0; o < no; o++)
+			y[r * ldy + o] = add ? y[r * ldy + o] + sum[o] : sum[o];
+	}
+}
+
+#define MK_CASE(n)							\
+	case n:								\
+		if (no == MK_OUTS)					\
+			mk_block(n, MK_OUTS, type, w, row_bytes, n_in, x, ldx, \
+				 y, ldy, add);				\
+		else							\
+			mk_block(n, 1, type, w, row_bytes, n_in, x, ldx, y, \
+				 ldy, add);				\
+		break
+
+/* Any shape up to MK_ROWS x MK_OUTS, where no is MK_OUTS or 1. */
+ALWAYS_INLINE void mk_shape(int nr, int no, const enum gguf_type type,
+			    const uint8_t *w, size_t row_bytes, size_t n_in,
+			    const float *x, size_t ldx, float *y, size_t ldy,
+			    bool add)
+{
+	switch (nr) {
+	MK_CASE(1);
+	MK_CASE(2);
+#if MK_ROWS >= 3
+	MK_CASE(3);
+#endif
+#if MK_ROWS >= 6
+	MK_CASE(4);
+	MK_CASE(5);
+	MK_CASE(6);
+#endif
+	}
+}
+
+/* All rows x outputs [0, n_out) of weights of one type. */
+ALWAYS_INLINE void mm_typed(const enum gguf_type type, const uint8_t *w,
+			    size_t row_bytes, size_t n_in, uint32_t n_out,
+			    const struct kern_mm *mm, float *y)
+{
+	uint32_t r, o, nr, no;
+
+	for (r = 0; r < mm->n_rows; r += nr) {
+		nr = mm->n_rows - r < MK_ROWS ? mm->n_rows - r : MK_ROWS;
+		for (o = 0; o < n_out; o += no) {
+			no = n_out - o < MK_OUTS ? 1 : MK_OUTS;
+			mk_shape(nr, no, type, w + o * row_bytes, row_bytes,
+				 n_in, mm->x + r * mm->ldx, mm->ldx,
+				 y + r * mm->ldy + o, mm->ldy, mm->add);
+		}
+	}
+}
+
+/* Not inlined into each other: one copy per type. */
+#define MM_TYPED(suffix, type)						\
+static __attribute__((noinline)) void					\
+mm_##suffix(const uint8_t *w, size_t row_bytes, size_t n_in,		\
+	    uint32_t n_out, const struct kern_mm *mm, float *y)		\
+{									\
+	mm_typed(type, w, row_bytes, n_in, n_out, mm, y);		\
+}
+
+MM_TYPED(f32, GGUF_T_F32)
+MM_TYPED(f16, GGUF_T_F16)
+MM_TYPED(bf16, GGUF_T_BF16)
+MM_TYPED(q8_0, GGUF_T_Q8_0)
+
+static void mm_direct(enum gguf_type type, const uint8_t *w, size_t row_bytes,
+		      size_t n_in, uint32_t n_out, const struct kern_mm *mm,
+		      float *y)
+{
+	switch (type) {
+	case GGUF_T_F32:
+		return mm_f32(w, row_bytes, n_in, n_out, mm, y);
+	case GGUF_T_F16:
+		return mm_f16(w, row_bytes, n_in, n_out, mm, y);
+	case GGUF_T_BF16:
+		return mm_bf16(w, row_bytes, n_in, n_out, mm, y);
+	case GGUF_T_Q8_0:
+		return mm_q8_0(w, row_bytes, n_in, n_out, mm, y);
+	}
+}
+
+ALWAYS_INLINE void unpack_typed(float *dst, const enum gguf_type type,
+				const uint8_t *src, uint32_t n)
+{
+	float tmp[VL];
+	uint32_t k;
+
+	for (k = 0; k + VL <= n; k += VL)
+		v_store(dst + k, w_load(type, src, k));
+	if (type != GGUF_T_Q8_0 && k < n) {
+		v_store(tmp, w_load_part(type, src, k, n - k));
+		memcpy(dst + k, tmp, (n - k) * sizeof(*dst));
+	}
+}
+
+static void op_unpack(float *dst, enum gguf_type type, const void *src,
+		      uint32_t n)
+{
+	switch (type) {
+	case GGUF_T_F32:
+		memcpy(dst, src, (size_t)n * sizeof(*dst));
+		return;
+	case GGUF_T_F16:
+		return unpack_typed(dst, GGUF_T_F16, src, n);
+	case GGUF_T_BF16:
+		return unpack_typed(dst, GGUF_T_BF16, src, n);
+	case GGUF_T_Q8_0:
+		return unpack_typed(dst, GGUF_T_Q8_0, src, n);
+	}
+}
+
+static void op_matmul(const struct model_mat *w, const struct kern_mm *mm)
+{
+	const size_t ld = kern_pad(w->n_in);
+	uint32_t o, n, i;
+
+	if (w->type == GGUF_T_F32 || mm->n_rows <= MK_ROWS) {
+		mm_direct(w->type, w->data + mm->begin * w->row_bytes,
+			  w->row_bytes, w->n_in, mm->end - mm->begin, mm,
+			  mm->y);
+		return;
+	}
+	for (o = mm->begin; o < mm->end; o += n) {
+		n = mm->end - o < KERN_PACK_OUTS ? mm->end - o : KERN_PACK_OUTS;
+		for (i = 0; i < n; i++)
+			op_unpack(mm->pack + i * ld, w->type,
+				  w->data + (o + i) * w->row_bytes, w->n_in);
+		mm_f32((const uint8_t *)mm->pack, ld * sizeof(float), w->n_in,
+		       n, mm, mm->y + (o - mm->begin));
+	}
+}
+
+/*
+ * Attention. Per query and block: scores, then one step of the online softmax
+ *	m' = max(m, max s)   c = exp(m - m')   p = exp(s - m')
+ *	l' = l c + sum p     acc' = acc c + sum p v
+ * Scores use the matrix kernel with the keys as weights.
+ */
+
+/* Fold one block's scores (n of them) into state {m, l}; s becomes p. Returns c. */
+static float softmax_step(float *s, uint32_t n, float state[2])
+{
+	const uint32_t padded = kern_pad(n);
+	vf vm = v_set1(-INFINITY), sum = v_set1(0.0f), p;
+	float m, c;
+	uint32_t t;
+
+	for (t = n; t < padded; t++)
+		s[t] = -INFINITY;
+	for (t = 0; t < padded; t += VL)
+		vm = v_max(vm, v_load(s + t));
+	m = v_hmax(vm);
+	m = m > state[0] ? m : state[0];
+	for (t = 0; t < padded; t += VL) {
+		p = v_exp(v_add(v_load(s + t), v_set1(-m)));
+		v_store(s + t, p);
+		sum = v_add(sum, p);
+	}
+	c = state[0] == -INFINITY ? 0.0f : expf(state[0] - m);
+	state[0] = m;
+	state[1] = state[1] * c + v_sum(sum);
+	return c;
+}
+
+/* acc[d] = acc[d] * c + sum over n tokens of p[t] * v[t][d], tokens in order */
+ALWAYS_INLINE void weigh_values(const enum gguf_type type, float *acc, float c,
+				const float *p, const uint8_t *v, uint32_t n,
+				uint32_t head_dim)
+{
+	const size_t row = (size_t)head_dim * (type == GGUF_T_F32 ? 4 : 2);
+	uint32_t d, t, rest;
+	float tmp[VL];
+	vf a, b;
+
+	for (d = 0; d + 2 * VL <= head_dim; d += 2 * VL) {
+		a = v_mul(v_load(acc + d), v_set1(c));
+		b = v_mul(v_load(acc + d + VL), v_set1(c));
+		for (t = 0; t < n; t++) {
+			a = v_fma(v_set1(p[t]), w_load(type, v + t * row, d), a);
+			b = v_fma(v_set1(p[t]),
+				  w_load(type, v + t * row, d + VL), b);
+		}
+		v_store(acc + d, a);
+		v_store(acc + d + VL, b);
+	}
+	for (; d < head_dim; d += VL) {
+		rest = head_dim - d < VL ? head_dim - d : VL;
+		a = w_load_part(GGUF_T_F32, (const uint8_t *)acc, d, rest);
+		a = v_mul(a, v_set1(c));
+		for (t = 0; t < n; t++)
+			a = v_fma(v_set1(p[t]),
+				  rest == VL ? w_load(type, v + t * row, d) :
+				  w_load_part(type, v + t * row, d, rest), a);
+		v_store(tmp, a);
+		memcpy(acc + d, tmp, rest * sizeof(*acc));
+	}
+}
+
+static void weigh(enum gguf_type type, float *acc, float c, const float *p,
+		  const void *v, uint32_t n, uint32_t head_dim)
+{
+	if (type == GGUF_T_F32)
+		weigh_values(GGUF_T_F32, acc, c, p, v, n, head_dim);
+	else
+		weigh_values(GGUF_T_F16, acc, c, p, v, n, head_dim);
+}
+
+/* All queries over block @b. */
+static void attend_block(const struct kern_attn *a, uint32_t b)
+{
+	const size_t lds = kern_pad(a->block_tokens);
+	const uint32_t first = b * a->block_tokens;
+	const uint32_t n_q = a->n_rows * a->group;
+	const uint8_t *k = (const uint8_t *)a->blocks[b] + a->k_off;
+	const uint8_t *v = (const uint8_t *)a->blocks[b] + a->v_off;
+	enum gguf_type type = a->kv_type;
+	uint32_t n_tok = a->pos + a->n_rows - first, i, n;
+	struct kern_mm mm = { .x = a->q, .ldx = a->ldq, .y = a->scores,
+			      .ldy = lds, .n_rows = n_q };
+
+	if (n_tok > a->block_tokens)
+		n_tok = a->block_tokens;
+	if (n_q > MK_ROWS && type == GGUF_T_F16) {
+		n = n_tok * a->head_dim;
+		op_unpack(a->planes, type, k, n);
+		op_unpack(a->planes + n, type, v, n);
+		type = GGUF_T_F32;
+		k = (const uint8_t *)a->planes;
+		v = (const uint8_t *)(a->planes + n);
+	}
+	mm_direct(type, k, gguf_row_bytes(type, a->head_dim), a->head_dim,
+		  n_tok, &mm, a->scores);
+	for (i = 0; i < n_q; i++) {
+		uint32_t pos = a->pos + i / a->group;
+		float *s = a->scores + i * lds;
+		float c;
+
+		if (pos < first)
+			continue;
+		n = pos - first + 1 < n_tok ? pos - first + 1 : n_tok;
+		c = softmax_step(s, n, a->state + 2 * i);
+		weigh(type, a->out + i / a->group * a->ld_out +
+		      i % a->group * a->head_dim, c, s, v, n, a->head_dim);
+	}
+}
+
+static void op_attend(const struct kern_attn *a)
+{
+	const uint32_t n_q = a->n_rows * a->group;
+	const uint32_t last = (a->pos + a->n_rows - 1) / a->block_tokens;
+	uint32_t i, d, b;
+
+	for (i = 0; i < n_q; i++) {
+		a->state[2 * i] = -INFINITY;
+		a->state[2 * i + 1] = 0.0f;
+		memset(a->out + i / a->group * a->ld_out +
+		       i % a->group * a->head_dim, 0,
+		       a->head_dim * sizeof(float));
+	}
+	for (b = 0; b <= last; b++)
+		attend_block(a, b);
+	for (i = 0; i < n_q; i++) {
+		float *out = a->out + i / a->group * a->ld_out +
+			     i % a->group * a->head_dim;
+		float inv = 1.0f / a->state[2 * i + 1];
+
+		for (d = 0; d < a->head_dim; d++)
+			out[d] *= inv;
+	}
+}
+
+static void op_rmsnorm(float *dst, const float *x, const float *w, uint32_t n,
+		       float eps)
+{
+	vf sum = v_set1(0.0f), scale;
+	uint32_t k;
+
+	for (k = 0; k < n; k += VL)
+		sum = v_fma(v_load(x + k), v_load(x + k), sum);
+	scale = v_set1(1.0f / sqrtf(v_sum(sum) / n + eps));
+	for (k = 0; k + VL <= n; k += VL)
+		v_store(dst + k, v_mul(v_mul(v_load(x + k), scale),
+				       v_load(w + k)));
+	if (k < n)
+		v_store(dst + k, v_mul(v_mul(v_load(x + k), scale),
+				       w_load_part(GGUF_T_F32,
+						   (const uint8_t *)w, k,
+						   n - k)));
+}
+
+static void op_silu_mul(float *g, const float *u, uint32_t n)
+{
+	float tmp[VL];
+	uint32_t k, rest;
+	vf v, w;
+
+	for (k = 0; k < n; k += VL) {
+		rest = n - k < VL ? n - k : VL;
+		v = rest == VL ? v_load(g + k) :
+		    w_load_part(GGUF_T_F32, (const uint8_t *)g, k, rest);
+		w = rest == VL ? v_load(u + k) :
+		    w_load_part(GGUF_T_F32, (const uint8_t *)u, k, rest);
+		w = v_mul(v, w);
+		v = v_add(v_exp(v_mul(v, v_set1(-1.0f))), v_set1(1.0f));
+		v_store(tmp, v_div(w, v));
+		memcpy(g + k, tmp, rest * sizeof(*g));
+	}
+}
+
+static void op_to_f16(uint16_t *dst, const float *src, uint32_t n)
+{
+	uint16_t tmp[VL];
+	uint32_t k;
+
+	for (k = 0; k + VL <= n; k += VL)
+		v_store_f16(dst + k, v_load(src + k));
+	if (k < n) {
+		v_store_f16(tmp, w_load_part(GGUF_T_F32, (const uint8_t *)src,
+					     k, n - k));
+		memcpy(dst + k, tmp, (n - k) * sizeof(*dst));
+	}
+}
+
+const struct kern_ops KERN_OPS = {
+	.name = KERN_NAME,
+	.matmul = op_matmul,
+	.attend = op_attend,
+	.rmsnorm = op_rmsnorm,
+	.silu_mul = op_silu_mul,
+	.unpack = op_unpack,
+	.to_f16 = op_to_f16,
+};
