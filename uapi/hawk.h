@@ -400,8 +400,10 @@ struct hawk_item {
  * GET       by key or LID: reload if needed, pin, translate
  * RELOAD    by LID or key: bring into a host tier, do not pin
  * FORK      @arg becomes another LID of the block (shared, copy-on-write)
- * UNSHARE   the caller has @lid pinned and wants to write: give @lid a private
- *           copy (FILLING, no key) and move the caller's pin to it
+ * UNSHARE   the caller has @lid pinned and wants to write: if the block has other
+ *           LIDs, @lid gets a private copy, to which the caller's pin moves; if not,
+ *           the block loses its key (EBUSY: others have it pinned or leased).
+ *           FILLING either way
  * FREE      by LID: forget the LID, and the block with its last LID; by key:
  *           forget the key.  EBUSY: pinned by somebody, or leased
  * TRANSLATE @lid -> @vt, as the mapped vTLB would

@@ -272,10 +272,11 @@ int hawk_block_fork(struct hawk_space *s, u64 lid, u64 new_lid);
  * hawk_block_unshare() - make @lid's block private and writable
  * @ref: in: the caller's pin on @lid; out: the pin on the block that @lid has now
  *
- * If it is shared or has a key, a new FILLING block takes the LID over and a COPY
- * is added to @plan; when it has completed, write.  Else it becomes FILLING.
- * Return: 0; -ENOENT; -ESTALE (@ref is not @lid's); -EBUSY (others have pinned
- * it through this LID); -EAGAIN, -ENOSPC, -EDQUOT as for alloc.
+ * If it has other LIDs, a new FILLING block takes this one over and a COPY is added
+ * to @plan; when it has completed, write.  A block with one LID becomes FILLING
+ * where it is and loses its key and flash copy.
+ * Return: 0; -ENOENT; -ESTALE (@ref is not @lid's); -EBUSY (a block with one LID
+ * that others have pinned or leased); -EAGAIN, -ENOSPC, -EDQUOT as for alloc.
  */
 int hawk_block_unshare(struct hawk_space *s, u64 lid, u64 now, struct hawk_plan *plan,
 		       u64 *vt, struct hawk_ref *ref);
@@ -300,8 +301,7 @@ u64 hawk_space_translate(struct hawk_space *s, u64 lid);
  * Bounded: looks at a few buckets per call and goes on from there the next time.
  * Return: number of moves added.
  */
-u32 hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, u64 now,
-			 struct hawk_plan *plan);
+u32 hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_plan *plan);
 
 /* ---- statistics ---- */
 

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * access.c - blocks are found, leased, pinned, reloaded
+ */
+#include "priv.h"
+
+static void block_ref(struct hawk_space *s, const struct hawk_block *blk, struct hawk_ref *ref)
+{
+	ref->block = hawk_block_nr(s, blk);
+	ref->gen = blk->gen;
+}
+
+/*
+ * Lock the block that a reference names.
+ * Return: the block with its home locked, or NULL: that life is over.
+ */
+static struct hawk_block *ref_lock(struct hawk_space *s, struct hawk_ref ref)
+{
+	struct hawk_block *blk;
+	struct hawk_bucket *b;
+
+	if (ref.block >= s->max_blocks)
+		return NULL;
+	blk = &s->block[ref.block];
+	b = &s->bucket[hawk_load(&blk->home)];
+	hawk_lock(&b->lock);
+	if (hawk_load(&blk->gen) == ref.gen && hawk_bucket_of(s, blk) == b &&
+	    blk->state != HAWK_BLOCK_FREE && blk->state != HAWK_BLOCK_DYING)
+		return blk;
+	hawk_unlock(&b->lock);
+	return NULL;
+}
+
+int hawk_block_find(struct hawk_space *s, const u8 *key, bool lease, u64 now,
+		    u64 *lid, u64 *vt, struct hawk_ref *ref)
+{
+	struct hawk_block *blk = hawk_index_lock(s, key);
+	struct hawk_bucket *b;
+	int ret = 0;
+
+	if (!blk)
+		return -ENOENT;
+	b = hawk_bucket_of(s, blk);
+	if (blk->state == HAWK_BLOCK_FILLING) {
+		b->count[HAWK_N_INFLIGHT]++;
+		ret = -EAGAIN;
+	} else {
+		b->count[HAWK_N_HITS]++;
+		hawk_lru_touch(s, blk, now);
+		*lid = s->map[blk->maps].lid;
+		*vt = hawk_block_vt(s, blk);
+		block_ref(s, blk, ref);
+		if (lease)
+			blk->leases++;
+	}
+	hawk_unlock(&b->lock);
+	return ret;
+}
+
+void hawk_block_unlease(struct hawk_space *s, struct hawk_ref ref)
+{
+	struct hawk_block *blk = ref_lock(s, ref);
+
+	if (!blk)
+		return;	/* it was lost while leased; the lease went with it */
+	if (blk->leases)
+		blk->leases--;
+	hawk_unlock(&hawk_bucket_of(s, blk)->lock);
+}
+
+int hawk_block_pin(struct hawk_space *s, u64 lid, u64 now, u64 *vt, struct hawk_ref *ref)
+{
+	struct hawk_block *blk = hawk_lid_lock(s, hawk_lid_block(lid, s->block_tokens));
+	struct hawk_bucket *b;
+	int ret = -EAGAIN;
+
+	if (!blk)
+		return -ENOENT;
+	b = hawk_bucket_of(s, blk);
+	if (blk->state == HAWK_BLOCK_READY || blk->state == HAWK_BLOCK_EVICTING) {
+		blk->atime = now;
+		hawk_block_get_pin(s, blk);
+		*vt = hawk_block_vt(s, blk);
+		block_ref(s, blk, ref);
+		ret = 0;
+	}
+	hawk_unlock(&b->lock);
+	return ret;
+}
+
+int hawk_block_unpin(struct hawk_space *s, struct hawk_ref ref)
+{
+	struct hawk_block *blk = ref_lock(s, ref);
+	u32 home;
+	int ret = -ESTALE;
+
+	if (!blk)
+		return -ESTALE;
+	home = blk->home;
+	if (blk->pins) {
+		hawk_block_put_pin(s, blk);
+		ret = 0;
+	}
+	hawk_unlock(&s->bucket[home].lock);
+	hawk_reap(s, home);
+	return ret;
+}
+
+int hawk_block_ref(struct hawk_space *s, u64 lid, u64 *vt, struct hawk_ref *ref)
+{
+	struct hawk_block *blk = hawk_lid_lock(s, hawk_lid_block(lid, s->block_tokens));
+
+	if (!blk)
+		return -ENOENT;
+	*vt = hawk_block_vt(s, blk);
+	block_ref(s, blk, ref);
+	hawk_unlock(&hawk_bucket_of(s, blk)->lock);
+	return 0;
+}
+
+u64 hawk_space_translate(struct hawk_space *s, u64 lid)
+{
+	struct hawk_ref ref;
+	u64 vt;
+
+	lid = hawk_lid_block(lid, s->block_tokens);
+	vt = hawk_vtlb_get(s, lid);
+	if (!vt && hawk_block_ref(s, lid, &vt, &ref))
+		return 0;
+	return vt;
+}
+
+static int reload_locked(struct hawk_space *s, struct hawk_block *blk, u32 tier, u64 now,
+			 struct hawk_want *w)
+{
+	u32 frame;
+	int ret;
+
+	if (blk->state == HAWK_BLOCK_RELOADING)
+		return -EINPROGRESS;
+	if (blk->state != HAWK_BLOCK_FLASH) {
+		hawk_lru_touch(s, blk, now);
+		return 0;
+	}
+	if (!w->plan || hawk_plan_full(w->plan))
+		return -EAGAIN;
+	hawk_lru_del(s, blk);	/* or it might be dropped to make room for itself */
+	ret = hawk_host_frame(s, hawk_bucket_of(s, blk), tier, w, &tier, &frame);
+	if (ret) {
+		hawk_lru_add(s, blk, false);
+		return ret;
+	}
+	if (hawk_plan_full(w->plan)) {
+		hawk_res_push(s, hawk_bucket_of(s, blk), tier, frame);
+		hawk_lru_add(s, blk, false);
+		return -EAGAIN;
+	}
+	blk->atime = now;
+	hawk_block_event(blk, HAWK_EV_RELOAD);
+	hawk_block_take_host(s, blk, tier, frame);
+	hawk_plan_add(w->plan, s, blk, HAWK_MOVE_READ, 0);
+	return -EINPROGRESS;
+}
+
+int hawk_block_reload(struct hawk_space *s, u64 lid, u32 tier, u64 now, struct hawk_plan *plan)
+{
+	struct hawk_want w = { .plan = plan };
+	struct hawk_block *blk;
+	u32 home;
+	int ret;
+
+	lid = hawk_lid_block(lid, s->block_tokens);
+	for (;;) {
+		blk = hawk_lid_lock(s, lid);
+		if (!blk)
+			return -ENOENT;
+		home = blk->home;
+		ret = reload_locked(s, blk, tier, now, &w);
+		if (ret != -ENOBUFS)
+			ret = hawk_room_error(s, &s->bucket[home], ret);
+		hawk_unlock(&s->bucket[home].lock);
+		hawk_reap(s, home);
+		if (ret != -ENOBUFS)
+			return ret;
+		hawk_res_refill(s, home, w.res, w.probes);
+	}
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * alloc.c - blocks come, are published, shared, made private, and go
+ */
+#include "priv.h"
+
+static int lid_check(struct hawk_space *s, u64 *lid)
+{
+	if (!hawk_lid_seq(*lid))
+		return -EINVAL;
+	*lid = hawk_lid_block(*lid, s->block_tokens);
+	return 0;
+}
+
+/* Start a life: FILLING, in host frame @frame, at home in the bucket of @lid. */
+static struct hawk_block *block_start(struct hawk_space *s, u64 lid, u32 tier, u32 frame,
+				      u64 now)
+{
+	struct hawk_bucket *b = &s->bucket[hawk_home(s, lid)];
+	struct hawk_block *blk = &s->block[hawk_res_pop(s, b, HAWK_RES_BLOCK)];
+
+	hawk_store(&blk->home, b - s->bucket);
+	blk->maps = HAWK_NONE;
+	blk->nmaps = 0;
+	blk->atime = now;
+	hawk_block_event(blk, HAWK_EV_ALLOC);
+	hawk_block_take_host(s, blk, tier, frame);
+	hawk_block_get_pin(s, blk);
+	b->count[HAWK_N_BLOCKS]++;
+	b->count[HAWK_N_ALLOCS]++;
+	return blk;
+}
+
+static int alloc_locked(struct hawk_space *s, struct hawk_bucket *b, u64 lid, const u8 *key,
+			u32 tier, u64 now, struct hawk_want *w, u64 *vt)
+{
+	struct hawk_block *blk;
+	struct hawk_map *m;
+	u32 frame;
+	int ret;
+
+	m = hawk_map_find(s, lid);
+	if (m)
+		return hawk_load(&s->block[m->block].state) == HAWK_BLOCK_DYING ?
+			-EAGAIN : -EEXIST;
+	ret = hawk_spare_block(s, b, w);
+	if (ret)
+		return ret;
+	if (!b->fl[HAWK_RES_MAP].n)
+		return hawk_want_ask(s, w, b - s->bucket, HAWK_RES_MAP, true) ?: -ENOSPC;
+	ret = hawk_host_frame(s, b, tier, w, &tier, &frame);
+	if (ret)
+		return ret;
+
+	blk = block_start(s, lid, tier, frame, now);
+	if (key && hawk_index_insert(s, blk, key)) {
+		hawk_block_put_pin(s, blk);	/* ends it */
+		return -EEXIST;
+	}
+	hawk_map_insert(s, lid, blk);
+	hawk_block_publish(s, blk);
+	*vt = hawk_block_vt(s, blk);
+	return 0;
+}
+
+int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64 now,
+		     struct hawk_plan *plan, u64 *vt)
+{
+	struct hawk_want w = { .plan = plan };
+	struct hawk_bucket *b;
+	int ret;
+
+	if (lid_check(s, &lid))
+		return -EINVAL;
+	b = &s->bucket[hawk_home(s, lid)];
+	for (;;) {
+		hawk_lock(&b->lock);
+		ret = alloc_locked(s, b, lid, key, tier, now, &w, vt);
+		if (ret != -ENOBUFS)
+			ret = hawk_room_error(s, b, ret);
+		hawk_unlock(&b->lock);
+		hawk_reap(s, b - s->bucket);
+		if (ret != -ENOBUFS)
+			return ret;
+		hawk_res_refill(s, b - s->bucket, w.res, w.probes);
+	}
+}
+
+int hawk_block_put(struct hawk_space *s, u64 lid, const u8 *key, bool keep_pin, u64 now)
+{
+	struct hawk_bucket *b;
+	struct hawk_block *blk;
+	int ret = 0;
+
+	if (lid_check(s, &lid))
+		return -EINVAL;
+	blk = hawk_lid_lock(s, lid);
+	if (!blk)
+		return -ENOENT;
+	b = hawk_bucket_of(s, blk);
+	if (blk->state != HAWK_BLOCK_FILLING ||
+	    ((blk->flags & HAWK_BF_KEY) && (!key || memcmp(blk->key, key, HAWK_KEY_BYTES)))) {
+		ret = -EINVAL;
+		goto out_unlock;
+	}
+	if (key && !(blk->flags & HAWK_BF_KEY))
+		ret = hawk_index_insert(s, blk, key);
+	hawk_block_event(blk, HAWK_EV_PUT);
+	b->count[HAWK_N_PUTS]++;
+	blk->atime = now;
+	if (!keep_pin)
+		hawk_block_put_pin(s, blk);
+out_unlock:
+	hawk_unlock(&b->lock);
+	return ret;
+}
+
+/*
+ * Lock the home of a block together with the bucket of @other, once more after the
+ * look-up that gave @ref let its lock go.
+ * Return: the block, or NULL with nothing locked: that life is over.
+ */
+static struct hawk_block *ref_lock_pair(struct hawk_space *s, struct hawk_ref ref, u32 home,
+					u64 other)
+{
+	struct hawk_block *blk = &s->block[ref.block];
+
+	hawk_pair_lock(s, home, hawk_home(s, other));
+	if (hawk_load(&blk->gen) == ref.gen && blk->home == home &&
+	    blk->state != HAWK_BLOCK_DYING && blk->state != HAWK_BLOCK_FREE)
+		return blk;
+	hawk_pair_unlock(s, home, hawk_home(s, other));
+	return NULL;
+}
+
+/* Return: true and what ref_lock_pair() needs, with nothing locked. */
+static bool lid_to_ref(struct hawk_space *s, u64 lid, struct hawk_ref *ref, u32 *home)
+{
+	struct hawk_block *blk = hawk_lid_lock(s, lid);
+
+	if (!blk)
+		return false;
+	ref->block = hawk_block_nr(s, blk);
+	ref->gen = blk->gen;
+	*home = blk->home;
+	hawk_unlock(&s->bucket[*home].lock);
+	return true;
+}
+
+static int fork_locked(struct hawk_space *s, struct hawk_block *blk, u64 new_lid,
+		       struct hawk_want *w)
+{
+	u32 there = hawk_home(s, new_lid);
+
+	if (hawk_map_find(s, new_lid))
+		return -EEXIST;
+	if (blk->state == HAWK_BLOCK_FILLING)
+		return -EAGAIN;
+	if (blk->nmaps >= HAWK_ALIAS_MAX)
+		return -ENOSPC;
+	if (!s->bucket[there].fl[HAWK_RES_MAP].n)
+		return hawk_want_ask(s, w, there, HAWK_RES_MAP, true) ?: -ENOSPC;
+	hawk_map_insert(s, new_lid, blk);
+	hawk_vtlb_set(s, new_lid, hawk_block_vt(s, blk));
+	return 0;
+}
+
+int hawk_block_fork(struct hawk_space *s, u64 lid, u64 new_lid)
+{
+	struct hawk_want w = { .plan = NULL };
+	struct hawk_block *blk;
+	struct hawk_ref ref;
+	u32 home;
+	int ret;
+
+	if (lid_check(s, &lid) || lid_check(s, &new_lid))
+		return -EINVAL;
+	if (!lid_to_ref(s, lid, &ref, &home))
+		return -ENOENT;
+	for (;;) {
+		blk = ref_lock_pair(s, ref, home, new_lid);
+		if (!blk)
+			return -ENOENT;
+		ret = fork_locked(s, blk, new_lid, &w);
+		hawk_pair_unlock(s, home, hawk_home(s, new_lid));
+		if (ret != -ENOBUFS)
+			return ret;
+		hawk_res_refill(s, hawk_home(s, new_lid), w.res, w.probes);
+	}
+}
+
+int hawk_block_free(struct hawk_space *s, u64 lid)
+{
+	struct hawk_block *blk;
+	struct hawk_map *m;
+	struct hawk_ref ref;
+	u32 home;
+	int ret = 0;
+
+	if (lid_check(s, &lid))
+		return -EINVAL;
+	if (!lid_to_ref(s, lid, &ref, &home))
+		return -ENOENT;
+	blk = ref_lock_pair(s, ref, home, lid);
+	if (!blk)
+		return -ENOENT;
+	m = hawk_map_find(s, lid);
+	if (!m || m->block != ref.block) {
+		ret = -ENOENT;
+	} else if (blk->nmaps > 1) {
+		hawk_vtlb_del(s, lid);
+		hawk_map_remove(s, m);
+	} else if (blk->pins || blk->leases) {
+		ret = -EBUSY;
+	} else {
+		hawk_block_end(s, blk);
+	}
+	hawk_pair_unlock(s, home, hawk_home(s, lid));
+	hawk_reap(s, home);
+	return ret;
+}
+
+int hawk_key_free(struct hawk_space *s, const u8 *key)
+{
+	struct hawk_block *blk = hawk_index_lock(s, key);
+
+	if (!blk)
+		return -ENOENT;
+	hawk_index_remove(s, blk);
+	hawk_unlock(&hawk_bucket_of(s, blk)->lock);
+	return 0;
+}
+
+/* A private block: write where it is. What was published of it is no longer true. */
+static int rewrite(struct hawk_space *s, struct hawk_block *blk)
+{
+	if (blk->state != HAWK_BLOCK_READY)
+		return -EAGAIN;
+	if (blk->pins > 1 || blk->leases)
+		return -EBUSY;
+	hawk_index_remove(s, blk);
+	hawk_block_drop_flash(s, blk);
+	hawk_block_event(blk, HAWK_EV_REWRITE);
+	return 0;
+}
+
+/* @old is shared: a new block in the LID's own bucket takes @m over. */
+static int split(struct hawk_space *s, struct hawk_block **pblk, struct hawk_map *m, u64 now,
+		 struct hawk_want *w)
+{
+	struct hawk_block *blk, *old = *pblk;
+	struct hawk_bucket *b = &s->bucket[hawk_home(s, m->lid)];
+	u64 lid = m->lid;
+	u32 tier, frame;
+	int ret;
+
+	if (!w->plan || hawk_plan_full(w->plan))
+		return -EAGAIN;
+	ret = hawk_spare_block(s, b, w);
+	if (!ret)
+		ret = hawk_host_frame(s, b, old->htier, w, &tier, &frame);
+	if (ret)
+		return ret;
+	blk = block_start(s, lid, tier, frame, now);
+	hawk_map_remove(s, m);
+	hawk_map_insert(s, lid, blk);
+	hawk_block_publish(s, blk);
+	/* the caller's pin moves; that on the old block is the copy's until it ends */
+	hawk_block_get_pin(s, blk);
+	hawk_plan_copy(w->plan, s, old, blk);
+	*pblk = blk;
+	return 0;
+}
+
+int hawk_block_unshare(struct hawk_space *s, u64 lid, u64 now, struct hawk_plan *plan,
+		       u64 *vt, struct hawk_ref *ref)
+{
+	struct hawk_want w = { .plan = plan };
+	struct hawk_block *blk;
+	struct hawk_map *m;
+	struct hawk_ref at;
+	u32 home;
+	int ret;
+
+	if (lid_check(s, &lid))
+		return -EINVAL;
+	if (!lid_to_ref(s, lid, &at, &home))
+		return -ENOENT;
+	if (at.block != ref->block || at.gen != ref->gen)
+		return -ESTALE;
+	for (;;) {
+		blk = ref_lock_pair(s, at, home, lid);
+		if (!blk)
+			return -ENOENT;
+		m = hawk_map_find(s, lid);
+		if (!m || m->block != at.block)
+			ret = -ENOENT;
+		else if (!blk->pins)
+			ret = -ESTALE;
+		else if (blk->nmaps == 1)
+			ret = rewrite(s, blk);
+		else
+			ret = split(s, &blk, m, now, &w);
+		if (!ret) {
+			*vt = hawk_block_vt(s, blk);
+			ref->block = hawk_block_nr(s, blk);
+			ref->gen = blk->gen;
+		} else if (ret != -ENOBUFS) {
+			ret = hawk_room_error(s, &s->bucket[hawk_home(s, lid)], ret);
+		}
+		hawk_pair_unlock(s, home, hawk_home(s, lid));
+		hawk_reap(s, hawk_home(s, lid));
+		if (ret != -ENOBUFS)
+			return ret;
+		hawk_res_refill(s, hawk_home(s, lid), w.res, w.probes);
+	}
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * check.c - every invariant of a space, verified
+ *
+ * For tests and debugfs.  The space must be quiet; nothing is locked, time is
+ * linear in its size.
+ */
+#include "priv.h"
+
+#define FAIL(text)							\
+	do {								\
+		size_t len_ = sizeof(text) < c->len ? sizeof(text) : c->len;	\
+		if (len_) {						\
+			memcpy(c->why, text, len_);			\
+			c->why[len_ - 1] = 0;				\
+		}							\
+		return -EUCLEAN;					\
+	} while (0)
+
+struct check {
+	struct hawk_space *s;
+	char *why;
+	size_t len;
+	u64 sum[HAWK_N_PINNED + 1];	/* the gauges, counted anew */
+};
+
+/* Each frame of an owned chunk is free in one bucket, or one block's. */
+static int check_frames(struct check *c, u32 tier)
+{
+	struct hawk_space *s = c->s;
+	struct hawk_window *w = &s->win[tier];
+	u32 i, nr, n, nfree = 0, used = 0, total = w->owned * s->frames_per_chunk;
+
+	for (i = 0; i < s->nbuckets; i++) {
+		n = 0;
+		for (nr = s->bucket[i].fl[tier].head; nr != HAWK_NONE; nr = w->frame[nr].next) {
+			if (nr >= total)
+				FAIL("free frame outside the owned chunks");
+			if (w->frame[nr].block != HAWK_NONE)
+				FAIL("free frame has a block");
+			if (++n > total)
+				FAIL("loop in a free list");
+		}
+		if (n != s->bucket[i].fl[tier].n)
+			FAIL("free frames miscounted");
+		nfree += n;
+	}
+	for (i = 0; i < total; i++) {
+		struct hawk_block *blk;
+
+		if (w->frame[i].block == HAWK_NONE)
+			continue;
+		used++;
+		if (w->frame[i].block >= s->max_blocks)
+			FAIL("frame of no block");
+		blk = &s->block[w->frame[i].block];
+		if (!(blk->htier == tier && blk->hframe == i) &&
+		    !(blk->ftier == tier && blk->fframe == i))
+			FAIL("frame's block does not know it");
+	}
+	if (nfree + used != total)
+		FAIL("frames lost or listed twice");
+	return 0;
+}
+
+static int check_place(struct check *c, const struct hawk_block *blk)
+{
+	struct hawk_space *s = c->s;
+	u32 nr = hawk_block_nr(s, blk);
+	bool host = blk->hframe != HAWK_NONE, flash = blk->fframe != HAWK_NONE;
+	bool moving = blk->flags & HAWK_BF_MOVING;
+
+	if (host && (s->win[blk->htier].frame[blk->hframe].block != nr))
+		FAIL("host frame is another's");
+	if (flash && (s->win[blk->ftier].frame[blk->fframe].block != nr))
+		FAIL("flash frame is another's");
+	if (hawk_block_in_host(blk) && !host)
+		FAIL("resident block without host frame");
+	if (blk->state == HAWK_BLOCK_FLASH && (host || !(blk->flags & HAWK_BF_FLASH)))
+		FAIL("flash block without flash copy, or with a host frame");
+	if (blk->state == HAWK_BLOCK_RELOADING && !(host && flash && moving))
+		FAIL("reloading block without frames or move");
+	if (blk->state == HAWK_BLOCK_EVICTING && !(flash && moving))
+		FAIL("evicting block without flash frame or move");
+	if ((blk->flags & HAWK_BF_FLASH) && !flash)
+		FAIL("flash copy without frame");
+	if (blk->pins && !hawk_block_in_host(blk))
+		FAIL("pinned block is not in a host frame");
+	if (blk->state == HAWK_BLOCK_FILLING && !blk->pins)
+		FAIL("filling block without owner");
+	if (!!(blk->flags & HAWK_BF_LRU) !=
+	    (blk->state == HAWK_BLOCK_FLASH || (blk->state == HAWK_BLOCK_READY && !blk->pins)))
+		FAIL("block on an LRU list that should not be, or missing");
+	return 0;
+}
+
+static int check_names(struct check *c, const struct hawk_block *blk)
+{
+	struct hawk_space *s = c->s;
+	u32 nr = hawk_block_nr(s, blk), m, n = 0;
+	u64 vt = hawk_block_vt(s, blk), seen;
+
+	for (m = blk->maps; m != HAWK_NONE; m = s->map[m].alias, n++) {
+		if (n > s->max_maps || s->map[m].block != nr)
+			FAIL("LID of another block");
+		seen = hawk_vtlb_get(s, s->map[m].lid);
+		if (blk->state != HAWK_BLOCK_DYING && seen && seen != vt)
+			FAIL("vTLB disagrees with the block");
+	}
+	if (n != blk->nmaps || (!n && blk->state != HAWK_BLOCK_DYING))
+		FAIL("LIDs miscounted");
+	return 0;
+}
+
+static int check_blocks(struct check *c)
+{
+	struct hawk_space *s = c->s;
+	struct hawk_block *blk;
+	u32 i;
+	int ret;
+
+	for (i = 0; i < s->max_blocks; i++) {
+		blk = &s->block[i];
+		if (blk->state == HAWK_BLOCK_FREE) {
+			if (blk->hframe != HAWK_NONE || blk->fframe != HAWK_NONE || blk->flags)
+				FAIL("free block holds something");
+			continue;
+		}
+		c->sum[HAWK_N_BLOCKS]++;
+		c->sum[HAWK_N_RESIDENT] += blk->hframe != HAWK_NONE;
+		c->sum[HAWK_N_FLASH] += blk->fframe != HAWK_NONE;
+		c->sum[HAWK_N_PINNED] += !!blk->pins;
+		ret = check_place(c, blk);
+		if (!ret)
+			ret = check_names(c, blk);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static int check_lists(struct check *c, struct hawk_bucket *b)
+{
+	struct hawk_space *s = c->s;
+	u32 t, nr, n, clean, warmer;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		n = 0;
+		clean = 0;
+		warmer = HAWK_NONE;
+		for (nr = b->lru[t].mru; nr != HAWK_NONE; nr = s->block[nr].lru_next) {
+			struct hawk_block *blk = &s->block[nr];
+
+			if (!(blk->flags & HAWK_BF_LRU) || hawk_bucket_of(s, blk) != b ||
+			    blk->lru_prev != warmer || n++ > s->max_blocks)
+				FAIL("LRU list broken");
+			clean += blk->state == HAWK_BLOCK_READY && (blk->flags & HAWK_BF_FLASH);
+			warmer = nr;
+		}
+		if (n != b->lru[t].n || b->lru[t].lru != warmer || clean != b->clean[t])
+			FAIL("LRU list miscounted");
+	}
+	return 0;
+}
+
+/* Every LID can be found, every key leads to its block and back. */
+static int check_chains(struct check *c)
+{
+	struct hawk_space *s = c->s;
+	u32 i, nr, maps = 0, keys = 0, want_maps = 0, want_keys = 0;
+
+	for (i = 0; i < 1u << s->log2_heads; i++)
+		for (nr = s->head[i]; nr != HAWK_NONE; nr = s->map[nr].next)
+			if (++maps > s->max_maps ||
+			    hawk_home(s, s->map[nr].lid) != i >> (s->log2_heads - s->log2_buckets))
+				FAIL("LID chain broken");
+	for (i = 0; i <= s->key_mask; i++)
+		for (nr = s->key_head[i]; nr != HAWK_NONE; nr = s->block[nr].key_next)
+			if (++keys > s->max_blocks || !(s->block[nr].flags & HAWK_BF_KEY))
+				FAIL("key chain broken");
+	for (i = 0; i < s->max_blocks; i++) {
+		want_maps += s->block[i].state == HAWK_BLOCK_FREE ? 0 : s->block[i].nmaps;
+		want_keys += !!(s->block[i].flags & HAWK_BF_KEY);
+	}
+	if (maps != want_maps || keys != want_keys)
+		FAIL("LIDs or keys miscounted");
+	return 0;
+}
+
+int hawk_space_check(struct hawk_space *s, char *why, size_t why_len)
+{
+	struct check check = { .s = s, .why = why, .len = why_len }, *c = &check;
+	u64 sum[HAWK_N_PINNED + 1] = { 0 };
+	u32 i, k;
+	int ret;
+
+	for (i = 0; i < HAWK_TIERS_MAX; i++) {
+		ret = s->win[i].frame ? check_frames(c, i) : 0;
+		if (ret)
+			return ret;
+	}
+	ret = check_blocks(c);
+	if (!ret)
+		ret = check_chains(c);
+	for (i = 0; !ret && i < s->nbuckets; i++) {
+		ret = check_lists(c, &s->bucket[i]);
+		for (k = 0; k <= HAWK_N_PINNED; k++)
+			sum[k] += s->bucket[i].count[k];
+	}
+	if (!ret && memcmp(sum, c->sum, sizeof(sum)))
+		FAIL("gauges do not add up");
+	return ret;
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * index.c - key -> block, within one space
+ *
+ * Chains in shards, each with its lock.  Insertion and removal happen with the
+ * block's home bucket locked (bucket > shard); a look-up takes the shard first,
+ * lets it go, locks the bucket and checks that the block still has the key.
+ */
+#include "priv.h"
+
+static u64 key_hash(const u8 *key)
+{
+	u64 h;
+
+	/* keys are hashes, but nothing obliges a caller to choose good ones */
+	memcpy(&h, key, sizeof(h));
+	return hawk_mix(h);
+}
+
+static struct hawk_shard *key_shard(struct hawk_space *s, u64 hash)
+{
+	return &s->shard[(hash & s->key_mask) & (HAWK_INDEX_SHARDS - 1)];
+}
+
+static u32 chain_find(struct hawk_space *s, u64 hash, const u8 *key)
+{
+	u32 nr;
+
+	for (nr = s->key_head[hash & s->key_mask]; nr != HAWK_NONE; nr = s->block[nr].key_next)
+		if (!memcmp(s->block[nr].key, key, HAWK_KEY_BYTES))
+			return nr;
+	return HAWK_NONE;
+}
+
+/* Return: 0 or -EEXIST. */
+int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *key)
+{
+	u64 hash = key_hash(key);
+	struct hawk_shard *sh = key_shard(s, hash);
+	u32 *head = &s->key_head[hash & s->key_mask];
+	int ret = 0;
+
+	hawk_assert_held(&hawk_bucket_of(s, blk)->lock);
+	hawk_lock(&sh->lock);
+	if (chain_find(s, hash, key) != HAWK_NONE) {
+		ret = -EEXIST;
+	} else {
+		memcpy(blk->key, key, HAWK_KEY_BYTES);
+		blk->key_next = *head;
+		*head = hawk_block_nr(s, blk);
+		blk->flags |= HAWK_BF_KEY;
+	}
+	hawk_unlock(&sh->lock);
+	return ret;
+}
+
+void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk)
+{
+	struct hawk_shard *sh;
+	u32 nr = hawk_block_nr(s, blk), *p;
+	u64 hash;
+
+	hawk_assert_held(&hawk_bucket_of(s, blk)->lock);
+	if (!(blk->flags & HAWK_BF_KEY))
+		return;
+	hash = key_hash(blk->key);
+	sh = key_shard(s, hash);
+	hawk_lock(&sh->lock);
+	for (p = &s->key_head[hash & s->key_mask]; *p != nr; p = &s->block[*p].key_next)
+		;
+	*p = blk->key_next;
+	hawk_unlock(&sh->lock);
+	blk->flags &= ~HAWK_BF_KEY;
+}
+
+/*
+ * Find a block by key.
+ * Return: the block with its home bucket locked, or NULL with nothing locked.
+ */
+struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key)
+{
+	u64 hash = key_hash(key);
+	struct hawk_shard *sh = key_shard(s, hash);
+	struct hawk_bucket *b = NULL;
+	struct hawk_block *blk = NULL;
+	u32 nr, gen = 0;
+
+	hawk_lock(&sh->lock);
+	nr = chain_find(s, hash, key);
+	if (nr != HAWK_NONE) {
+		/* a block in the index is not buried: home and gen hold still */
+		blk = &s->block[nr];
+		gen = blk->gen;
+		b = hawk_bucket_of(s, blk);
+	} else {
+		sh->misses++;
+	}
+	hawk_unlock(&sh->lock);
+	if (!blk)
+		return NULL;
+	hawk_lock(&b->lock);
+	if (hawk_load(&blk->gen) == gen && hawk_bucket_of(s, blk) == b &&
+	    (blk->flags & HAWK_BF_KEY) && !memcmp(blk->key, key, HAWK_KEY_BYTES))
+		return blk;
+	hawk_unlock(&b->lock);
+	return NULL;
+}

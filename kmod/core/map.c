@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * map.c - LID -> block
+ *
+ * Chains of LIDs, each guarded by the bucket that the LID hashes to.  A block
+ * lives under its home bucket, that of its first LID; LIDs added by fork may
+ * lie in other buckets.
+ */
+#include "priv.h"
+
+/* The chain of a LID; the high bits are its bucket, so one lock guards it. */
+static u32 *map_head(struct hawk_space *s, u64 lid)
+{
+	u32 low = s->log2_heads - s->log2_buckets;
+
+	return &s->head[(hawk_home(s, lid) << low) | (hawk_mix(lid) & ((1u << low) - 1))];
+}
+
+struct hawk_map *hawk_map_find(struct hawk_space *s, u64 lid)
+{
+	u32 m;
+
+	hawk_assert_held(&s->bucket[hawk_home(s, lid)].lock);
+	for (m = *map_head(s, lid); m != HAWK_NONE; m = s->map[m].next)
+		if (s->map[m].lid == lid)
+			return &s->map[m];
+	return NULL;
+}
+
+/* Both the LID's bucket and the block's home are locked; a map is free. */
+void hawk_map_insert(struct hawk_space *s, u64 lid, struct hawk_block *blk)
+{
+	u32 nr = hawk_res_pop(s, &s->bucket[hawk_home(s, lid)], HAWK_RES_MAP);
+	u32 *head = map_head(s, lid);
+	struct hawk_map *m = &s->map[nr];
+
+	m->lid = lid;
+	m->block = hawk_block_nr(s, blk);
+	m->next = *head;
+	*head = nr;
+	m->alias = blk->maps;
+	blk->maps = nr;
+	blk->nmaps++;
+}
+
+/* Both the LID's bucket and the block's home are locked. */
+void hawk_map_remove(struct hawk_space *s, struct hawk_map *m)
+{
+	struct hawk_block *blk = &s->block[m->block];
+	u32 nr = m - s->map, *p;
+
+	for (p = map_head(s, m->lid); *p != nr; p = &s->map[*p].next)
+		;
+	*p = m->next;
+	for (p = &blk->maps; *p != nr; p = &s->map[*p].alias)
+		;
+	*p = m->alias;
+	blk->nmaps--;
+	hawk_res_push(s, &s->bucket[hawk_home(s, m->lid)], HAWK_RES_MAP, nr);
+}
+
+/*
+ * Find the live block of a LID.
+ * Return: the block with its home bucket locked, or NULL with nothing locked.
+ */
+struct hawk_block *hawk_lid_lock(struct hawk_space *s, u64 lid)
+{
+	struct hawk_bucket *b = &s->bucket[hawk_home(s, lid)];
+	struct hawk_block *blk;
+	struct hawk_map *m;
+	u32 gen;
+
+	hawk_lock(&b->lock);
+	m = hawk_map_find(s, lid);
+	if (!m) {
+		hawk_unlock(&b->lock);
+		return NULL;
+	}
+	blk = &s->block[m->block];
+	if (hawk_bucket_of(s, blk) != b) {
+		/* a block with a LID is not buried: home and gen hold still */
+		gen = blk->gen;
+		hawk_unlock(&b->lock);
+		b = hawk_bucket_of(s, blk);
+		hawk_lock(&b->lock);
+		if (hawk_load(&blk->gen) != gen || hawk_bucket_of(s, blk) != b) {
+			hawk_unlock(&b->lock);
+			return NULL;
+		}
+	}
+	if (blk->state == HAWK_BLOCK_DYING || blk->state == HAWK_BLOCK_FREE) {
+		hawk_unlock(&b->lock);
+		return NULL;
+	}
+	return blk;
+}
+
+void hawk_pair_lock(struct hawk_space *s, u32 a, u32 b)
+{
+	hawk_lock(&s->bucket[a < b ? a : b].lock);
+	if (a != b)
+		hawk_lock_nested(&s->bucket[a < b ? b : a].lock);
+}
+
+void hawk_pair_unlock(struct hawk_space *s, u32 a, u32 b)
+{
+	hawk_unlock(&s->bucket[a < b ? b : a].lock);
+	if (a != b)
+		hawk_unlock(&s->bucket[a < b ? a : b].lock);
+}
+
+/*
+ * Bury ended blocks of bucket @home that still had LIDs in other buckets.  A
+ * block taken off the dying list is this thread's alone.  No lock is held.
+ */
+void hawk_reap(struct hawk_space *s, u32 home)
+{
+	struct hawk_bucket *b = &s->bucket[home];
+	struct hawk_block *blk;
+	struct hawk_map *m;
+	u32 other;
+
+	while (hawk_load(&b->dying) != HAWK_NONE) {
+		hawk_lock(&b->lock);
+		if (b->dying == HAWK_NONE) {
+			hawk_unlock(&b->lock);
+			return;
+		}
+		blk = &s->block[b->dying];
+		hawk_store(&b->dying, blk->lru_next);
+		hawk_unlock(&b->lock);
+
+		while (blk->nmaps) {
+			m = &s->map[blk->maps];
+			other = hawk_home(s, m->lid);
+			hawk_pair_lock(s, home, other);
+			hawk_map_remove(s, m);
+			hawk_pair_unlock(s, home, other);
+		}
+		hawk_lock(&b->lock);
+		hawk_block_bury(s, blk);
+		hawk_unlock(&b->lock);
+	}
+}

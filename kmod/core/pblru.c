@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * pblru.c - parallel bucketed LRU: free lists and recency, one lock per bucket
+ *
+ * Every bucket has its own free frames, block and LID slots, and recency lists
+ * of the blocks at home in it.  A dry bucket asks the tier for a chunk, whose
+ * frames are dealt to all buckets, then steals from its neighbours: the next
+ * two before it evicts (unused memory is better than a cached block), all of
+ * them before it gives up.
+ */
+#include "priv.h"
+
+/* The link of a free thing. */
+static u32 *res_next(struct hawk_space *s, u32 res, u32 nr)
+{
+	if (res == HAWK_RES_BLOCK)
+		return &s->block[nr].lru_next;
+	if (res == HAWK_RES_MAP)
+		return &s->map[nr].next;
+	return &s->win[res].frame[nr].next;
+}
+
+u32 hawk_res_pop(struct hawk_space *s, struct hawk_bucket *b, u32 res)
+{
+	struct hawk_freelist *fl = &b->fl[res];
+	u32 nr = fl->head;
+
+	hawk_assert_held(&b->lock);
+	if (nr == HAWK_NONE)
+		return HAWK_NONE;
+	fl->head = *res_next(s, res, nr);
+	hawk_store(&fl->n, fl->n - 1);
+	return nr;
+}
+
+void hawk_res_push(struct hawk_space *s, struct hawk_bucket *b, u32 res, u32 nr)
+{
+	struct hawk_freelist *fl = &b->fl[res];
+
+	hawk_assert_held(&b->lock);
+	*res_next(s, res, nr) = fl->head;
+	fl->head = nr;
+	hawk_store(&fl->n, fl->n + 1);
+}
+
+/* Deal the frames of a new chunk, first to the bucket that asked. */
+static bool chunk_deal(struct hawk_space *s, u32 home, u32 tier)
+{
+	u32 slot, i, n, mask = s->nbuckets - 1, fpc = s->frames_per_chunk;
+
+	slot = hawk_tier_grant(s, tier);
+	if (slot == HAWK_NONE)
+		return false;
+	for (n = 0; n < s->nbuckets && n < fpc; n++) {
+		struct hawk_bucket *b = &s->bucket[(home + n) & mask];
+
+		hawk_lock(&b->lock);
+		for (i = n; i < fpc; i += s->nbuckets)
+			hawk_res_push(s, b, tier, slot * fpc + i);
+		hawk_unlock(&b->lock);
+	}
+	return true;
+}
+
+static bool steal(struct hawk_space *s, u32 from, u32 home, u32 res)
+{
+	struct hawk_bucket *b = &s->bucket[from];
+	u32 nr[HAWK_STEAL_MAX], want, n;
+
+	if (!hawk_load(&b->fl[res].n))
+		return false;
+	hawk_lock(&b->lock);
+	want = (b->fl[res].n + 1) / 2;
+	if (want > HAWK_STEAL_MAX)
+		want = HAWK_STEAL_MAX;
+	for (n = 0; n < want; n++)
+		nr[n] = hawk_res_pop(s, b, res);
+	hawk_unlock(&b->lock);
+	if (!n)
+		return false;
+
+	b = &s->bucket[home];
+	hawk_lock(&b->lock);
+	b->count[HAWK_N_STEALS] += n;
+	while (n)
+		hawk_res_push(s, b, res, nr[--n]);
+	hawk_unlock(&b->lock);
+	return true;
+}
+
+/*
+ * Bring things of kind @res to bucket @home: a chunk, or from @probes neighbours.
+ * No lock is held.  Return: true if there may be some now.
+ */
+bool hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes)
+{
+	u32 i, mask = s->nbuckets - 1;
+
+	if (res < HAWK_TIERS_MAX && hawk_tier_has_room(s, res) && chunk_deal(s, home, res))
+		return true;
+	for (i = 1; i <= probes && i <= mask; i++)
+		if (steal(s, (home + i) & mask, home, res))
+			return true;
+	return false;
+}
+
+/* Is a cheap refill worth giving up the lock for? */
+bool hawk_res_hint(struct hawk_space *s, u32 home, u32 res)
+{
+	u32 i, mask = s->nbuckets - 1;
+
+	if (res < HAWK_TIERS_MAX && hawk_tier_has_room(s, res))
+		return true;
+	for (i = 1; i <= HAWK_PEEK && i <= mask; i++)
+		if (hawk_load(&s->bucket[(home + i) & mask].fl[res].n))
+			return true;
+	return false;
+}
+
+static u32 lru_tier(const struct hawk_block *blk)
+{
+	return blk->state == HAWK_BLOCK_FLASH ? blk->ftier : blk->htier;
+}
+
+/* An unpinned READY or FLASH block joins its list at the warm or cold end. */
+void hawk_lru_add(struct hawk_space *s, struct hawk_block *blk, bool cold)
+{
+	struct hawk_bucket *b = hawk_bucket_of(s, blk);
+	struct hawk_lru *l = &b->lru[lru_tier(blk)];
+	u32 nr = hawk_block_nr(s, blk);
+
+	hawk_assert_held(&b->lock);
+	hawk_assert(!(blk->flags & HAWK_BF_LRU));
+	blk->lru_prev = cold ? l->lru : HAWK_NONE;	/* prev is warmer */
+	blk->lru_next = cold ? HAWK_NONE : l->mru;	/* next is colder */
+	if (blk->lru_prev != HAWK_NONE)
+		s->block[blk->lru_prev].lru_next = nr;
+	else
+		l->mru = nr;
+	if (blk->lru_next != HAWK_NONE)
+		s->block[blk->lru_next].lru_prev = nr;
+	else
+		l->lru = nr;
+	l->n++;
+	blk->flags |= HAWK_BF_LRU;
+	if (blk->state == HAWK_BLOCK_READY && (blk->flags & HAWK_BF_FLASH))
+		b->clean[blk->htier]++;
+}
+
+void hawk_lru_del(struct hawk_space *s, struct hawk_block *blk)
+{
+	struct hawk_bucket *b = hawk_bucket_of(s, blk);
+	struct hawk_lru *l;
+
+	hawk_assert_held(&b->lock);
+	if (!(blk->flags & HAWK_BF_LRU))
+		return;
+	l = &b->lru[lru_tier(blk)];
+	if (blk->lru_prev != HAWK_NONE)
+		s->block[blk->lru_prev].lru_next = blk->lru_next;
+	else
+		l->mru = blk->lru_next;
+	if (blk->lru_next != HAWK_NONE)
+		s->block[blk->lru_next].lru_prev = blk->lru_prev;
+	else
+		l->lru = blk->lru_prev;
+	l->n--;
+	blk->flags &= ~HAWK_BF_LRU;
+	if (blk->state == HAWK_BLOCK_READY && (blk->flags & HAWK_BF_FLASH))
+		b->clean[blk->htier]--;
+}
+
+void hawk_lru_touch(struct hawk_space *s, struct hawk_block *blk, u64 now)
+{
+	blk->atime = now;
+	if (blk->flags & HAWK_BF_LRU) {
+		hawk_lru_del(s, blk);
+		hawk_lru_add(s, blk, false);
+	}
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * priv.h - the engine's own structures
+ *
+ * Locks, in the order in which they may be taken:
+ *
+ *	bucket (two at most, by rising index)  >  index shard
+ *	tier
+ *
+ * A tier lock is never taken with another lock held.  README.md tells more.
+ */
+#ifndef HAWK_CORE_PRIV_H
+#define HAWK_CORE_PRIV_H
+
+#include "core.h"
+
+#define HAWK_BUCKETS_DEFAULT	64
+#define HAWK_BUCKETS_MAX	512
+#define HAWK_INDEX_SHARDS	64	/* a power of two */
+#define HAWK_SCAN_MAX		16	/* entries looked at for a victim */
+#define HAWK_STEAL_MAX		16	/* items that move in one theft */
+#define HAWK_PEEK		2	/* neighbours asked before an eviction */
+#define HAWK_ALIAS_MAX		4096	/* LIDs of one block */
+#define HAWK_NO_TIER		0xff
+
+/* ---- tiers: chunks and who owns them (tier.c) ---- */
+
+enum hawk_chunk_state {
+	HAWK_CHUNK_FREE,	/* zeroed, on the free list */
+	HAWK_CHUNK_OWNED,	/* belongs to a space */
+	HAWK_CHUNK_DIRTY,	/* left its owner, the host must zero it */
+};
+
+struct hawk_chunk {
+	u32 next;		/* free list */
+	u8 state;
+};
+
+struct hawk_tier {
+	struct hawk_lock lock;	/* guards all below, and owned/slot of every window */
+	bool present;
+	u32 kind;
+	u32 nchunks;
+	u32 nfree;
+	u32 ndirty;
+	u32 reserved;		/* chunks of minima that their spaces do not use yet */
+	u32 nspaces;		/* spaces with a quota here */
+	u32 free;		/* head of the free list */
+	struct hawk_chunk *chunk;
+};
+
+struct hawk_engine {
+	struct hawk_tier tier[HAWK_TIERS_MAX];
+};
+
+/* ---- spaces ---- */
+
+/* A block-sized place in a chunk.  Guarded by the bucket that lists or uses it. */
+struct hawk_frame {
+	u32 block;		/* its block, HAWK_NONE when free */
+	u32 next;		/* free list */
+	u32 gen;		/* 24 bits, one more each time it is taken */
+};
+
+/* What a space has of one tier. */
+struct hawk_window {
+	u32 quota_min;		/* chunks */
+	u32 quota_max;		/* chunks */
+	u32 nslots;		/* chunks it can make use of */
+	u32 owned;		/* chunks owned; tier lock (read without as a hint) */
+	u32 *slot;		/* chunk number by slot; set once, tier lock */
+	struct hawk_frame *frame;	/* nslots * frames_per_chunk */
+};
+
+enum hawk_block_state {
+	HAWK_BLOCK_FREE,
+	HAWK_BLOCK_FILLING,	/* its owner writes the bytes */
+	HAWK_BLOCK_READY,	/* in a host tier */
+	HAWK_BLOCK_EVICTING,	/* in a host tier, being written to flash */
+	HAWK_BLOCK_FLASH,	/* on flash only */
+	HAWK_BLOCK_RELOADING,	/* on flash, being read into a host frame */
+	HAWK_BLOCK_DYING,	/* unfindable; a move or LIDs in other buckets remain */
+	HAWK_BLOCK_STATES,
+};
+
+enum hawk_block_event {
+	HAWK_EV_ALLOC,
+	HAWK_EV_PUT,
+	HAWK_EV_REWRITE,	/* unshare of a private block */
+	HAWK_EV_EVICT,		/* a write to flash starts */
+	HAWK_EV_EVICT_CLEAN,	/* the flash copy is good: give the host frame up */
+	HAWK_EV_WRITTEN,	/* written, nobody wants the host frame */
+	HAWK_EV_KEPT,		/* written or failed, and the host frame stays */
+	HAWK_EV_RELOAD,
+	HAWK_EV_LOADED,
+	HAWK_EV_CANCELED,	/* the reload was not tried */
+	HAWK_EV_END,		/* freed, dropped, aborted or lost */
+	HAWK_EV_BURY,		/* nothing refers to it any more */
+	HAWK_BLOCK_EVENTS,
+};
+
+#define HAWK_BF_KEY		(1u << 0)	/* key is set and in the index */
+#define HAWK_BF_FLASH		(1u << 1)	/* fframe holds a good copy */
+#define HAWK_BF_MOVING		(1u << 2)	/* a WRITE or READ is in flight */
+#define HAWK_BF_LRU		(1u << 3)	/* on an LRU list of its bucket */
+#define HAWK_BF_CRC		(1u << 4)	/* crc is that of the flash copy */
+
+/* Guarded by the lock of its home bucket; key_next by the index shard. */
+struct hawk_block {
+	u64 atime;		/* last access, ns */
+	u8 key[HAWK_KEY_BYTES];
+	u32 gen;		/* its life: one more each time it is buried */
+	u32 maps;		/* its LIDs, through hawk_map.alias */
+	u32 nmaps;
+	u32 lru_prev;
+	u32 lru_next;		/* also links the free list and the dying list */
+	u32 key_next;
+	u32 pins;
+	u32 leases;
+	u32 hframe;		/* host frame, HAWK_NONE if none */
+	u32 fframe;		/* flash frame, HAWK_NONE if none */
+	u32 crc;
+	u16 home;		/* its bucket, from its first LID */
+	u8 htier;
+	u8 ftier;
+	u8 state;
+	u8 flags;
+};
+
+/* A LID.  Guarded by the bucket of the LID; alias also by the block's home. */
+struct hawk_map {
+	u64 lid;
+	u32 block;
+	u32 next;		/* hash chain, free list */
+	u32 alias;		/* next LID of the same block */
+};
+
+/* Things that buckets keep free lists of: frames of tier t are number t. */
+#define HAWK_RES_BLOCK	HAWK_TIERS_MAX
+#define HAWK_RES_MAP	(HAWK_TIERS_MAX + 1)
+#define HAWK_RES_COUNT	(HAWK_TIERS_MAX + 2)
+
+struct hawk_freelist {
+	u32 head;
+	u32 n;			/* read without the lock as a hint */
+};
+
+struct hawk_lru {
+	u32 mru;
+	u32 lru;
+	u32 n;
+};
+
+enum hawk_counter {
+	HAWK_N_BLOCKS, HAWK_N_RESIDENT, HAWK_N_FLASH, HAWK_N_PINNED,
+	HAWK_N_ALLOCS, HAWK_N_PUTS, HAWK_N_HITS, HAWK_N_INFLIGHT,
+	HAWK_N_EVICT_CLEAN, HAWK_N_EVICT_WRITE, HAWK_N_EVICT_DROP, HAWK_N_FLASH_DROP,
+	HAWK_N_RELOADS, HAWK_N_RELOAD_ERRORS, HAWK_N_STEALS, HAWK_N_NOSPACE,
+	HAWK_N_QUOTA, HAWK_COUNTERS,
+};
+
+struct hawk_bucket {
+	struct hawk_lock lock;	/* guards all below and the blocks at home here */
+	u32 dying;		/* ended blocks with LIDs in other buckets */
+	struct hawk_freelist fl[HAWK_RES_COUNT];
+	struct hawk_lru lru[HAWK_TIERS_MAX];	/* unpinned blocks by tier */
+	u32 evicting[HAWK_TIERS_MAX];	/* writes in flight that will free a frame */
+	u32 clean[HAWK_TIERS_MAX];	/* on the LRU list with a good flash copy */
+	u64 count[HAWK_COUNTERS];
+} __attribute__((aligned(64)));
+
+struct hawk_shard {
+	struct hawk_lock lock;	/* guards the chains of this shard */
+	u64 misses;
+} __attribute__((aligned(64)));
+
+struct hawk_space {
+	struct hawk_engine *engine;
+	u32 block_bytes;
+	u32 block_tokens;
+	u32 frames_per_chunk;
+	u32 max_blocks;
+	u32 max_maps;
+	u32 log2_buckets;
+	u32 nbuckets;
+	u32 log2_heads;		/* LID chains, at least one per bucket */
+	u32 key_mask;		/* key chains - 1 */
+	u32 vtlb_mask;		/* vTLB lines - 1 */
+	u32 wb_cursor;		/* bucket where writeback goes on (hint) */
+	u32 host_tiers;		/* bit mask: quota_max > 0, host */
+	u32 flash_tiers;	/* bit mask: quota_max > 0, blk */
+	struct hawk_window win[HAWK_TIERS_MAX];
+	struct hawk_vtlb_entry *vtlb;
+	struct hawk_bucket *bucket;
+	struct hawk_block *block;
+	struct hawk_map *map;
+	u32 *head;		/* LID chains; chain h is guarded by its bucket */
+	u32 *key_head;		/* key chains; guarded by their shard */
+	struct hawk_shard *shard;
+};
+
+static inline u32 hawk_home(const struct hawk_space *s, u64 lid)
+{
+	return hawk_lid_bucket(lid, s->log2_buckets);
+}
+
+static inline struct hawk_bucket *hawk_bucket_of(struct hawk_space *s,
+						 const struct hawk_block *blk)
+{
+	return &s->bucket[blk->home];
+}
+
+static inline u32 hawk_block_nr(const struct hawk_space *s, const struct hawk_block *blk)
+{
+	return blk - s->block;
+}
+
+static inline bool hawk_block_in_host(const struct hawk_block *blk)
+{
+	return blk->state == HAWK_BLOCK_FILLING || blk->state == HAWK_BLOCK_READY ||
+	       blk->state == HAWK_BLOCK_EVICTING;
+}
+
+static inline u64 hawk_vt(u32 tier, u32 gen, u32 frame)
+{
+	return HAWK_VT_VALID | (u64)tier << 56 | (u64)gen << 32 | frame;
+}
+
+/* tier.c */
+u32 hawk_tier_grant(struct hawk_space *s, u32 tier);
+bool hawk_tier_has_room(struct hawk_space *s, u32 tier);
+void hawk_tier_return(struct hawk_space *s, u32 tier);
+
+/* block.c: the state machine and what hangs on a block */
+void hawk_block_event(struct hawk_block *blk, enum hawk_block_event ev);
+bool hawk_block_event_ok(enum hawk_block_state state, enum hawk_block_event ev);
+u64 hawk_block_vt(struct hawk_space *s, const struct hawk_block *blk);
+void hawk_block_publish(struct hawk_space *s, struct hawk_block *blk);
+void hawk_block_end(struct hawk_space *s, struct hawk_block *blk);
+void hawk_block_bury(struct hawk_space *s, struct hawk_block *blk);
+void hawk_block_take_host(struct hawk_space *s, struct hawk_block *blk, u32 tier, u32 frame);
+void hawk_block_take_flash(struct hawk_space *s, struct hawk_block *blk, u32 tier, u32 frame);
+void hawk_block_drop_host(struct hawk_space *s, struct hawk_block *blk);
+void hawk_block_drop_flash(struct hawk_space *s, struct hawk_block *blk);
+void hawk_block_get_pin(struct hawk_space *s, struct hawk_block *blk);
+void hawk_block_put_pin(struct hawk_space *s, struct hawk_block *blk);
+
+/* map.c: LID -> block */
+struct hawk_map *hawk_map_find(struct hawk_space *s, u64 lid);
+void hawk_map_insert(struct hawk_space *s, u64 lid, struct hawk_block *blk);
+void hawk_map_remove(struct hawk_space *s, struct hawk_map *m);
+struct hawk_block *hawk_lid_lock(struct hawk_space *s, u64 lid);
+void hawk_pair_lock(struct hawk_space *s, u32 a, u32 b);
+void hawk_pair_unlock(struct hawk_space *s, u32 a, u32 b);
+void hawk_reap(struct hawk_space *s, u32 home);
+
+/* pblru.c: free lists, recency, victims */
+u32 hawk_res_pop(struct hawk_space *s, struct hawk_bucket *b, u32 res);
+void hawk_res_push(struct hawk_space *s, struct hawk_bucket *b, u32 res, u32 nr);
+bool hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes);
+bool hawk_res_hint(struct hawk_space *s, u32 home, u32 res);
+void hawk_lru_add(struct hawk_space *s, struct hawk_block *blk, bool cold);
+void hawk_lru_del(struct hawk_space *s, struct hawk_block *blk);
+void hawk_lru_touch(struct hawk_space *s, struct hawk_block *blk, u64 now);
+
+/* evict.c: making room */
+
+/* What an operation still tries: it asks for each thing once, then does without. */
+struct hawk_want {
+	struct hawk_plan *plan;	/* NULL: start no write */
+	bool ahead;		/* writing ahead: displace nothing on flash */
+	u32 cheap;		/* bit mask of things asked of the tier and two neighbours */
+	u32 full;		/* bit mask of things asked of everybody */
+	u32 res;		/* what to refill now */
+	u32 probes;
+};
+
+int hawk_want_ask(struct hawk_space *s, struct hawk_want *w, u32 home, u32 res, bool full);
+int hawk_host_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
+		    struct hawk_want *w, u32 *got, u32 *frame);
+int hawk_spare_block(struct hawk_space *s, struct hawk_bucket *b, struct hawk_want *w);
+int hawk_room_error(struct hawk_space *s, struct hawk_bucket *b, int ret);
+
+/* index.c: key -> block */
+int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *key);
+void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk);
+struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key);
+
+/* vtlb.c */
+void hawk_vtlb_set(struct hawk_space *s, u64 lid, u64 val);
+void hawk_vtlb_del(struct hawk_space *s, u64 lid);
+u64 hawk_vtlb_get(const struct hawk_space *s, u64 lid);
+
+/* plan.c */
+#define HAWK_MF_KEEP	1	/* written ahead: the host frame stays */
+bool hawk_plan_full(const struct hawk_plan *p);
+void hawk_plan_add(struct hawk_plan *p, struct hawk_space *s, struct hawk_block *blk,
+		   u32 kind, u8 flags);
+void hawk_plan_copy(struct hawk_plan *p, struct hawk_space *s, struct hawk_block *from,
+		    struct hawk_block *to);
+
+#endif /* HAWK_CORE_PRIV_H */

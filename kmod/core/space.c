@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * space.c - a space begins and ends
+ */
+#include "priv.h"
+
+static u32 log2_ceil(u64 n)
+{
+	u32 l = 0;
+
+	while ((1ull << l) < n)
+		l++;
+	return l;
+}
+
+static int params_check(struct hawk_engine *e, const struct hawk_space_params *p)
+{
+	u32 t, buckets = p->buckets ?: HAWK_BUCKETS_DEFAULT;
+
+	if (!p->block_bytes || p->block_bytes % HAWK_FRAME_ALIGN ||
+	    p->block_bytes > HAWK_CHUNK_BYTES ||
+	    !p->block_tokens || p->block_tokens > 65536 ||
+	    !p->max_blocks || p->max_blocks > HAWK_BLOCKS_MAX ||
+	    buckets > HAWK_BUCKETS_MAX || (buckets & (buckets - 1)) || !p->vtlb)
+		return -EINVAL;
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		if (p->quota_min[t] > p->quota_max[t])
+			return -EINVAL;
+		if (p->quota_max[t] && !e->tier[t].present)
+			return -ENOENT;
+	}
+	return 0;
+}
+
+/* The space's part of a tier: its minimum is kept back from the others. */
+static int window_init(struct hawk_space *s, const struct hawk_space_params *p, u32 tier)
+{
+	struct hawk_tier *t = &s->engine->tier[tier];
+	struct hawk_window *w = &s->win[tier];
+	u32 i, fpc = s->frames_per_chunk, n = (s->max_blocks + fpc - 1) / fpc + 1;
+	u32 nslots = p->quota_max[tier];
+
+	/* a block has at most one frame per tier: more chunks are of no use */
+	nslots = nslots < n ? nslots : n;
+	nslots = nslots < t->nchunks ? nslots : t->nchunks;
+	w->quota_max = p->quota_max[tier];
+	w->quota_min = p->quota_min[tier] < nslots ? p->quota_min[tier] : nslots;
+	if ((u64)nslots * fpc >= HAWK_NONE)
+		return -EINVAL;
+	w->slot = hawk_table_alloc(nslots, sizeof(*w->slot));
+	w->frame = hawk_table_alloc((size_t)nslots * fpc, sizeof(*w->frame));
+	w->nslots = nslots;
+	if (!w->slot || !w->frame)
+		return -ENOMEM;
+	for (i = 0; i < nslots * fpc; i++)
+		w->frame[i].block = HAWK_NONE;
+
+	hawk_lock(&t->lock);
+	if (t->nfree - t->reserved < w->quota_min) {
+		hawk_unlock(&t->lock);
+		return -ENOSPC;
+	}
+	t->reserved += w->quota_min;
+	t->nspaces++;
+	hawk_unlock(&t->lock);
+	if (t->kind == HAWK_TIER_HOST)
+		s->host_tiers |= 1u << tier;
+	else
+		s->flash_tiers |= 1u << tier;
+	return 0;
+}
+
+static void buckets_init(struct hawk_space *s)
+{
+	u32 i, r;
+
+	for (i = 0; i < s->nbuckets; i++) {
+		struct hawk_bucket *b = &s->bucket[i];
+
+		hawk_lock_init(&b->lock);
+		b->dying = HAWK_NONE;
+		for (r = 0; r < HAWK_RES_COUNT; r++)
+			b->fl[r].head = HAWK_NONE;
+		for (r = 0; r < HAWK_TIERS_MAX; r++) {
+			b->lru[r].mru = HAWK_NONE;
+			b->lru[r].lru = HAWK_NONE;
+		}
+	}
+	for (i = 0; i < HAWK_INDEX_SHARDS; i++)
+		hawk_lock_init(&s->shard[i].lock);
+}
+
+/* Block and LID slots are dealt evenly; the hash fills buckets evenly too. */
+static void slots_deal(struct hawk_space *s)
+{
+	u32 i;
+
+	for (i = s->max_blocks; i-- > 0;) {
+		struct hawk_block *blk = &s->block[i];
+		struct hawk_bucket *b = &s->bucket[i & (s->nbuckets - 1)];
+
+		blk->hframe = HAWK_NONE;
+		blk->fframe = HAWK_NONE;
+		blk->htier = HAWK_NO_TIER;
+		blk->ftier = HAWK_NO_TIER;
+		blk->maps = HAWK_NONE;
+		blk->lru_next = b->fl[HAWK_RES_BLOCK].head;
+		b->fl[HAWK_RES_BLOCK].head = i;
+		b->fl[HAWK_RES_BLOCK].n++;
+	}
+	for (i = s->max_maps; i-- > 0;) {
+		struct hawk_bucket *b = &s->bucket[i & (s->nbuckets - 1)];
+
+		s->map[i].next = b->fl[HAWK_RES_MAP].head;
+		b->fl[HAWK_RES_MAP].head = i;
+		b->fl[HAWK_RES_MAP].n++;
+	}
+	memset(s->head, 0xff, sizeof(*s->head) << s->log2_heads);
+	memset(s->key_head, 0xff, sizeof(*s->key_head) * ((size_t)s->key_mask + 1));
+}
+
+static int tables_alloc(struct hawk_space *s)
+{
+	s->bucket = hawk_table_alloc(s->nbuckets, sizeof(*s->bucket));
+	s->block = hawk_table_alloc(s->max_blocks, sizeof(*s->block));
+	s->map = hawk_table_alloc(s->max_maps, sizeof(*s->map));
+	s->head = hawk_table_alloc(1u << s->log2_heads, sizeof(*s->head));
+	s->key_head = hawk_table_alloc((size_t)s->key_mask + 1, sizeof(*s->key_head));
+	s->shard = hawk_table_alloc(HAWK_INDEX_SHARDS, sizeof(*s->shard));
+	if (!s->bucket || !s->block || !s->map || !s->head || !s->key_head || !s->shard)
+		return -ENOMEM;
+	return 0;
+}
+
+static void tables_free(struct hawk_space *s)
+{
+	u32 t, i;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		struct hawk_window *w = &s->win[t];
+
+		hawk_table_free(w->slot, w->nslots, sizeof(*w->slot));
+		hawk_table_free(w->frame, (size_t)w->nslots * s->frames_per_chunk,
+				sizeof(*w->frame));
+	}
+	for (i = 0; s->bucket && i < s->nbuckets; i++)
+		hawk_lock_fini(&s->bucket[i].lock);
+	for (i = 0; s->shard && i < HAWK_INDEX_SHARDS; i++)
+		hawk_lock_fini(&s->shard[i].lock);
+	hawk_table_free(s->bucket, s->nbuckets, sizeof(*s->bucket));
+	hawk_table_free(s->block, s->max_blocks, sizeof(*s->block));
+	hawk_table_free(s->map, s->max_maps, sizeof(*s->map));
+	hawk_table_free(s->head, 1u << s->log2_heads, sizeof(*s->head));
+	hawk_table_free(s->key_head, (size_t)s->key_mask + 1, sizeof(*s->key_head));
+	hawk_table_free(s->shard, HAWK_INDEX_SHARDS, sizeof(*s->shard));
+	hawk_table_free(s, 1, sizeof(*s));
+}
+
+static void windows_return(struct hawk_space *s)
+{
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if ((s->host_tiers | s->flash_tiers) & (1u << t))
+			hawk_tier_return(s, t);
+}
+
+int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
+		      struct hawk_space **space)
+{
+	struct hawk_space *s;
+	u32 t;
+	int ret;
+
+	ret = params_check(e, p);
+	if (ret)
+		return ret;
+	s = hawk_table_alloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->engine = e;
+	s->block_bytes = p->block_bytes;
+	s->block_tokens = p->block_tokens;
+	s->frames_per_chunk = HAWK_CHUNK_BYTES / p->block_bytes;
+	s->max_blocks = p->max_blocks;
+	s->max_maps = 2 * p->max_blocks;
+	s->nbuckets = p->buckets ?: HAWK_BUCKETS_DEFAULT;
+	s->log2_buckets = log2_ceil(s->nbuckets);
+	s->log2_heads = log2_ceil(s->max_maps);
+	if (s->log2_heads < s->log2_buckets)
+		s->log2_heads = s->log2_buckets;
+	s->key_mask = (1u << log2_ceil(p->max_blocks)) - 1;
+	s->vtlb = p->vtlb;
+	s->vtlb_mask = hawk_vtlb_bytes(p->max_blocks) /
+		       (HAWK_VT_WAYS * sizeof(struct hawk_vtlb_entry)) - 1;
+
+	ret = tables_alloc(s);
+	if (ret)
+		goto err_free;
+	buckets_init(s);
+	slots_deal(s);
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		ret = p->quota_max[t] ? window_init(s, p, t) : 0;
+		if (ret)
+			goto err_return;
+	}
+	*space = s;
+	return 0;
+
+err_return:
+	windows_return(s);
+err_free:
+	tables_free(s);
+	return ret;
+}
+
+void hawk_space_destroy(struct hawk_space *s)
+{
+	windows_return(s);
+	tables_free(s);
+}
+
+u32 hawk_space_frames(const struct hawk_space *s, u32 tier)
+{
+	return tier < HAWK_TIERS_MAX ? s->win[tier].nslots * s->frames_per_chunk : 0;
+}
+
+u64 hawk_frame_off(struct hawk_space *s, u32 tier, u32 frame)
+{
+	u32 slot = frame / s->frames_per_chunk;
+
+	if (tier >= HAWK_TIERS_MAX || slot >= hawk_load(&s->win[tier].owned))
+		return ~0ull;
+	return (u64)hawk_load(&s->win[tier].slot[slot]) * HAWK_CHUNK_BYTES +
+	       (u64)(frame % s->frames_per_chunk) * s->block_bytes;
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * vtlb.c - the translation table that clients read without a lock
+ *
+ * The format is part of the ABI (uapi/hawk.h).  A LID's entry is written only
+ * under the lock of its block's home bucket, so one writer at a time; different
+ * LIDs contend for empty ways, which are claimed by compare-and-swap:
+ *
+ *	0 -> BUSY (claimed) -> VALID value (published) -> ... -> 0 (gone)
+ *
+ * A value is never repeated for another block: the frame's generation is in it.
+ */
+#include "priv.h"
+
+u64 hawk_vtlb_bytes(u32 max_blocks)
+{
+	u64 n = 256;
+
+	/* half full at most, as long as LIDs are not shared */
+	while (n < 2ull * max_blocks)
+		n <<= 1;
+	return n * sizeof(struct hawk_vtlb_entry);
+}
+
+/* Way number @i (of HAWK_VT_PROBE * HAWK_VT_WAYS) where @lid may live. */
+static inline struct hawk_vtlb_entry *vtlb_way(const struct hawk_space *s, u64 hash, u32 i)
+{
+	u32 line = ((u32)hash + i / HAWK_VT_WAYS) & s->vtlb_mask;
+
+	return &s->vtlb[line * (size_t)HAWK_VT_WAYS + i % HAWK_VT_WAYS];
+}
+
+static struct hawk_vtlb_entry *vtlb_find(const struct hawk_space *s, u64 lid)
+{
+	u64 hash = hawk_mix(lid);
+	u32 i;
+
+	for (i = 0; i < HAWK_VT_PROBE * HAWK_VT_WAYS; i++) {
+		struct hawk_vtlb_entry *e = vtlb_way(s, hash, i);
+		u64 val = hawk_load_acquire(&e->val);
+
+		if ((val & HAWK_VT_VALID) && hawk_load(&e->lid) == lid) {
+			/* the way may have changed hands between the two loads */
+			hawk_rmb();
+			if (hawk_load(&e->val) == val)
+				return e;
+		}
+	}
+	return NULL;
+}
+
+void hawk_vtlb_set(struct hawk_space *s, u64 lid, u64 val)
+{
+	struct hawk_vtlb_entry *e = vtlb_find(s, lid);
+	u64 hash;
+	u32 i;
+
+	if (e) {
+		hawk_store_release(&e->val, val);
+		return;
+	}
+	hash = hawk_mix(lid);
+	for (i = 0; i < HAWK_VT_PROBE * HAWK_VT_WAYS; i++) {
+		e = vtlb_way(s, hash, i);
+		if (hawk_load(&e->val) || !hawk_cas64((u64 *)&e->val, 0, HAWK_VT_BUSY))
+			continue;
+		hawk_store(&e->lid, lid);
+		hawk_store_release(&e->val, val);
+		return;
+	}
+	/* no room: clients ask the device for this one */
+}
+
+void hawk_vtlb_del(struct hawk_space *s, u64 lid)
+{
+	struct hawk_vtlb_entry *e = vtlb_find(s, lid);
+
+	if (e)
+		hawk_store_release(&e->val, 0);
+}
+
+u64 hawk_vtlb_get(const struct hawk_space *s, u64 lid)
+{
+	struct hawk_vtlb_entry *e = vtlb_find(s, lid);
+
+	return e ? hawk_load(&e->val) : 0;
+}
