@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The initramfs: busybox, the modules that reach the host's root, our init and the job."""
 
+import lzma
 import os
 import shlex
 import shutil
@@ -13,7 +14,7 @@ from .kernels import run
 from .paths import LAB_DIR
 
 # What the initramfs loads itself; every other module comes from the cache over 9p.
-EARLY_MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay")
+EARLY_MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "nvme")
 DIRS = ("bin", "dev", "proc", "sys", "lower", "upper", "newroot", "modules")
 
 
@@ -28,6 +29,12 @@ def early_modules(kernel):
             if kind == "insmod" and rest.split()[0] not in paths:
                 paths.append(rest.split()[0])
     return paths
+
+
+def plain(path):
+    """A module's bytes, unpacked: busybox hands compressed ones to the kernel, which objects."""
+    data = Path(path).read_bytes()
+    return lzma.decompress(data) if path.endswith(".xz") else data
 
 
 def job_script(job):
@@ -50,7 +57,8 @@ def write(out, kernel, job):
         shutil.copy(busybox, root / "bin" / "busybox")
         shutil.copy(LAB_DIR / "initramfs-init", root / "init")
         for i, path in enumerate(early_modules(kernel)):
-            shutil.copy(path, root / "modules" / f"{i:02}-{os.path.basename(path)}")
+            name = os.path.basename(path).removesuffix(".xz")
+            (root / "modules" / f"{i:02}-{name}").write_bytes(plain(path))
         (root / "job").write_text(job_script(job))
         names = "\n".join(str(p.relative_to(root)) for p in sorted(root.rglob("*")))
         done = subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], input=names.encode(),

@@ -19,7 +19,7 @@ import tempfile
 from collections import namedtuple
 from pathlib import Path
 
-from . import LabError
+from . import LabError, image
 from .paths import cache_dir
 
 NAMES = ("6.1", "6.12", "debug")
@@ -29,7 +29,7 @@ META_PACKAGES = ("linux-image-amd64", "linux-headers-amd64")
 WANTED = re.compile(r"^linux-(image|headers)-\d|^linux-(kbuild|compiler)-")
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-Kernel = namedtuple("Kernel", "name release root vmlinuz modules headers")
+Kernel = namedtuple("Kernel", "name release root image modules headers")
 
 
 def say(text):
@@ -45,10 +45,10 @@ def cached(name):
     root = kernel_root(name)
     try:
         info = json.loads((root / "kernel.json").read_text())
-    except (OSError, ValueError):
+        return Kernel(name, info["release"], root, root / info["image"],
+                      root / info["modules"], root / info["headers"])
+    except (OSError, ValueError, KeyError):
         return None
-    return Kernel(name, info["release"], root, root / info["vmlinuz"],
-                  root / info["modules"], root / info["headers"])
 
 
 def ensure(name, refresh=False):
@@ -205,7 +205,7 @@ def finish(name, tmp):
     relocate_headers(tmp)
     for link in ("build", "source"):
         (modules / link).unlink(missing_ok=True)
-    parts = {"vmlinuz": vmlinuz, "modules": modules, "headers": headers}
+    parts = {"image": bootable(vmlinuz), "modules": modules, "headers": headers}
     info = {key: str(path.relative_to(tmp)) for key, path in parts.items()}
     (tmp / "kernel.json").write_text(json.dumps({"release": release, **info}, indent=1) + "\n")
     root = kernel_root(name)
@@ -214,6 +214,16 @@ def finish(name, tmp):
         shutil.rmtree(root)
     tmp.rename(root)
     tmp.mkdir()
+
+
+def bootable(vmlinuz):
+    """The file to boot: the vmlinux in vmlinuz where QEMU can start it, else vmlinuz itself."""
+    data = image.vmlinux(vmlinuz.read_bytes())
+    if data is None:
+        return vmlinuz
+    path = vmlinuz.with_name(vmlinuz.name.replace("vmlinuz", "vmlinux", 1))
+    path.write_bytes(data)
+    return path
 
 
 def only(paths, what):

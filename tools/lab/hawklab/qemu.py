@@ -59,11 +59,11 @@ def command(kernel, accel, opts, fds):
     qemu = shutil.which("qemu-system-x86_64")
     if not qemu:
         raise LabError("qemu-system-x86_64 is missing; run tools/setup/install-deps lab")
-    append = ("console=ttyS0 loglevel=4 panic=-1 oops=panic nokaslr random.trust_cpu=on "
+    append = ("console=ttyS0 loglevel=4 panic=-1 oops=panic random.trust_cpu=on "
               "rdinit=/init " + " ".join(opts.append)).strip()
     args = [qemu, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-machine", "q35", "-accel", ACCEL[accel], "-cpu", CPU[accel], "-nic", "none",
-            "-kernel", str(kernel.vmlinuz), "-initrd", f"/proc/self/fd/{fds['initrd']}",
+            "-kernel", str(kernel.image), "-initrd", f"/proc/self/fd/{fds['initrd']}",
             "-append", append, "-chardev", f"file,id=log,path=/proc/self/fd/{fds['log']}",
             "-serial", "chardev:log", "-device", "virtio-rng-pci"]
     args += numa(opts.cpus, size_bytes(opts.mem))
