@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kv.h - the KV memory of sequences, in Hawk frames
+ *
+ * A sequence is a list of blocks of block_tokens tokens.  Full blocks have a
+ * key that names the whole token prefix, the model, the geometry, the
+ * instruction set and the tenant; a new sequence takes the longest prefix of
+ * its prompt that is there already, wherever it lies, and allocates the rest.
+ *
+ * Life of a block as this file sees it:
+ *
+ *	            GET by key
+ *	  (cached) ------------> SHARED --close--> (cached)
+ *	            ALLOC
+ *	  (none) --------------> FILLING --close--> (none)
+ *	                           | commit: PUT with key
+ *	                           +--> READY --close--> (cached)
+ *	                           +--> DUP (key taken) --close--> (none)
+ *
+ * All four states hold one pin, so addresses stay valid until kv_seq_close().
+ * Closed READY blocks age in Hawk's LRU and go to flash from there.
+ *
+ * Threads: kv_seq_open() from one thread at a time; commit and close of a
+ * sequence from the thread that owns it; the rest from any thread.
+ */
+#ifndef HAWKD_KV_H
+#define HAWKD_KV_H
+
+#include <hawk/hawk.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define KV_ERR_LEN	256
+#define KV_KEY_BYTES	HAWK_KEY_BYTES
+
+/**
+ * struct kv_config - what kv_open() needs to know
+ * @url: libhawk URL, NULL for the default
+ * @block_payload: bytes that the executor uses of a block
+ * @block_tokens: tokens of a block
+ * @identity: names everything that the bits of a block depend on besides the
+ *	tokens: weights, element type, instruction set
+ * @dtype: tag of the element type for the space
+ * @no_cache: never look up or publish a block
+ */
+struct kv_config {
+	const char *url;
+	size_t block_payload;
+	uint32_t block_tokens;
+	const char *identity;
+	uint32_t dtype;
+	bool no_cache;
+};
+
+struct kv;
+
+/**
+ * struct kv_seq - the blocks of one sequence
+ * @addr: addresses for the executor, @n_blocks of them
+ * @lid: LIDs
+ * @vt: translations, to undo the pins
+ * @key: keys of the first @n_keys blocks
+ * @state: enum kv_block_state
+ * @n_blocks: blocks reserved
+ * @n_keys: blocks whose key is known
+ * @n_done: leading blocks that are SHARED, READY or DUP
+ * @n_shared: leading blocks that are SHARED
+ * @tokens_dram: tokens of SHARED blocks that were in a host tier
+ * @tokens_flash: tokens of SHARED blocks that were reloaded
+ * @root: key before the first block
+ */
+struct kv_seq {
+	void **addr;
+	uint64_t *lid;
+	uint64_t *vt;
+	uint8_t (*key)[KV_KEY_BYTES];
+	uint8_t *state;
+	uint32_t n_blocks;
+	uint32_t n_keys;
+	uint32_t n_done;
+	uint32_t n_shared;
+	uint32_t tokens_dram;
+	uint32_t tokens_flash;
+	uint8_t root[KV_KEY_BYTES];
+};
+
+/**
+ * kv_open() - open the device and make a private space on it
+ * @err: on failure, one line naming the cause and what to do
+ *
+ * Return: 0 or a negative errno.
+ */
+int kv_open(const struct kv_config *cfg, struct kv **out, char err[KV_ERR_LEN]);
+
+/** kv_close() - all sequences are closed; NULL is ignored */
+void kv_close(struct kv *kv);
+
+/**
+ * kv_root() - first link of a key chain
+ * @tenant: bytes that separate tenants; sequences with different tenants share
+ *	no block. May be empty.
+ */
+void kv_root(const struct kv *kv, const void *tenant, size_t len, uint8_t root[KV_KEY_BYTES]);
+
+/** kv_key_next() - key of a block from the key before it and the block's tokens */
+void kv_key_next(const uint8_t prev[KV_KEY_BYTES], const int32_t *tokens, uint32_t n,
+		 uint8_t key[KV_KEY_BYTES]);
+
+/**
+ * kv_seq_open() - reserve all KV of a sequence at once, or nothing
+ * @tokens: the prompt, @n_prompt of them, at least 1
+ * @n_total: tokens whose KV will be stored at most, >= @n_prompt
+ * @root: from kv_root()
+ * @err: on failure, the cause in words
+ *
+ * Blocks of the longest cached prefix are reloaded where needed and pinned; at
+ * least the last prompt token is left to compute, because its logits are needed.
+ * Waits for I/O, bounded by KV_DEADLINE_NS.
+ *
+ * Return: 0; -E2BIG more blocks than all host tiers hold; -ENOSPC no room now,
+ * other sequences hold it; other negative errnos. Nothing is held on failure.
+ */
+int kv_seq_open(struct kv *kv, struct kv_seq *s, const int32_t *tokens, uint32_t n_prompt,
+		uint32_t n_total, const uint8_t root[KV_KEY_BYTES], char err[KV_ERR_LEN]);
+
+/** kv_seq_cached() - leading tokens of the prompt whose KV is there already */
+uint32_t kv_seq_cached(const struct kv *kv, const struct kv_seq *s);
+
+/**
+ * kv_seq_commit() - publish blocks that became full
+ * @tokens: tokens of the sequence, @n_valid of them, whose KV is in the blocks
+ *
+ * Allocates nothing and does no I/O.
+ */
+void kv_seq_commit(struct kv *kv, struct kv_seq *s, const int32_t *tokens, uint32_t n_valid);
+
+/** kv_seq_close() - give everything back; published blocks stay as cache */
+void kv_seq_close(struct kv *kv, struct kv_seq *s);
+
+/**
+ * struct kv_stat - for /metrics and /health
+ * @block_bytes: bytes of a block
+ * @block_tokens: tokens of a block
+ * @capacity_blocks: blocks that all host tiers hold
+ * @space: counters of the space
+ * @n_tiers: entries in @tier
+ * @tier: tiers of the device
+ * @reload_failed: cached blocks that could not be read back
+ */
+struct kv_stat {
+	uint32_t block_bytes;
+	uint32_t block_tokens;
+	uint64_t capacity_blocks;
+	struct hawk_stats space;
+	uint32_t n_tiers;
+	struct hawk_tier_info tier[HAWK_TIERS_MAX];
+	uint64_t reload_failed;
+};
+
+int kv_get_stat(struct kv *kv, struct kv_stat *st);
+
+/** kv_backend() - "dev" or "embed" */
+const char *kv_backend(const struct kv *kv);
+
+/** kv_block_bytes() - bytes of a block in Hawk, padding included */
+uint32_t kv_block_bytes(const struct kv *kv);
+
+/** kv_capacity_blocks() - blocks that all host tiers hold */
+uint64_t kv_capacity_blocks(const struct kv *kv);
+
+#endif

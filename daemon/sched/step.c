@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+/*
+ * step.c - the step thread: owns the running sequences
+ *
+ * One iteration: take admitted sequences; drop cancelled ones; build the rows
+ * (decode first, then prompt chunks in order of admission under the token
+ * budget); run the executor; publish full blocks, sample, end what is done.
+ * Nothing is allocated here.
+ */
+#include "sched/sched_priv.h"
+
+#include <errno.h>
+
+#include "clock.h"
+#include "log.h"
+
+static uint32_t req_n_out(const struct req *r)
+{
+	return atomic_load_explicit(&r->n_out, memory_order_relaxed);
+}
+
+static bool req_decoding(const struct req *r)
+{
+	return r->pos >= r->n_prompt;
+}
+
+/* Return: false when the scheduler stops and nothing runs. */
+static bool step_take_admitted(struct sched *s, bool *stop)
+{
+	struct req *r;
+
+	pthread_mutex_lock(&s->lock);
+	while (s->n_seq == 0 && !s->admitted.head && !(s->stop && s->live == 0))
+		pthread_cond_wait(&s->step_cv, &s->lock);
+	while ((r = sched_pop(&s->admitted)))
+		s->seq[s->n_seq++] = r;
+	*stop = s->stop;
+	pthread_mutex_unlock(&s->lock);
+	return s->n_seq > 0;
+}
+
+static void step_drop_cancelled(struct sched *s, bool stop)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < s->n_seq; i++) {
+		struct req *r = s->seq[i];
+
+		if (atomic_load_explicit(&r->cancel, memory_order_relaxed)) {
+			kv_seq_close(s->cfg.kv, &r->kv);
+			sched_end_cancelled(s, r);
+		} else if (stop) {
+			kv_seq_close(s->cfg.kv, &r->kv);
+			sched_fail(s, r, -ESHUTDOWN, "the server is shutting down");
+		} else {
+			s->seq[n++] = r;
+		}
+	}
+	s->n_seq = n;
+}
+
+/* Add the next @n tokens of a sequence; only the last one may need logits. */
+static void step_add_rows(struct sched *s, struct req *r, uint32_t first, uint32_t n)
+{
+	uint32_t i, have = r->n_prompt + req_n_out(r);
+
+	r->row = first;
+	r->n_rows = n;
+	for (i = 0; i < n; i++)
+		s->rows[first + i] = (struct exec_row){
+			.token = r->tokens[r->pos + i],
+			.pos = r->pos + i,
+			.blocks = r->kv.addr,
+			.want_logits = r->pos + i + 1 == have,
+		};
+}
+
+/* Chunked prefill: decode rows first, prompts share what is left. */
+static uint32_t step_build(struct sched *s)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < s->n_seq; i++) {
+		struct req *r = s->seq[i];
+
+		r->n_rows = 0;
+		if (req_decoding(r))
+			step_add_rows(s, r, n++, 1);
+	}
+	for (i = 0; i < s->n_seq && n < s->cfg.batch_tokens; i++) {
+		struct req *r = s->seq[i];
+		uint32_t c = r->n_prompt - r->pos;
+
+		if (req_decoding(r))
+			continue;
+		if (c > s->cfg.chunk)
+			c = s->cfg.chunk;
+		if (c > s->cfg.batch_tokens - n)
+			c = s->cfg.batch_tokens - n;
+		step_add_rows(s, r, n, c);
+		n += c;
+	}
+	return n;
+}
+
+static void step_observe_token(struct sched *s, struct req *r, uint64_t now)
+{
+	if (req_n_out(r) == 0) {
+		r->first_ns = now;
+		metrics_observe(s->cfg.metrics, H_TTFT, now - r->arrival_ns);
+	} else {
+		metrics_observe(s->cfg.metrics, H_ITL, now - r->last_ns);
+	}
+	r->last_ns = now;
+}
+
+/*
+ * Sample the next token of a sequence and hand it over.
+ * Return: true when the sequence has ended.
+ */
+static bool step_sample(struct sched *s, struct req *r, uint64_t now, enum req_finish *why)
+{
+	const float *logits = exec_logits(s->cfg.exec, r->row + r->n_rows - 1);
+	int32_t token = sample_next(&r->sampler, logits);
+	uint32_t n = req_n_out(r);
+
+	step_observe_token(s, r, now);
+	*why = REQ_FINISH_STOP;
+	if (tok_is_eog(s->cfg.tok, token))
+		return true;
+	r->tokens[r->n_prompt + n] = token;
+	metrics_add(s->cfg.metrics, M_TOKENS_OUT, 1);
+	if (r->stops.n)
+		text_push(&r->text, token, r->scratch);
+	atomic_store_explicit(&r->n_out, n + 1, memory_order_release);
+	if (r->text.stopped)
+		return true;
+	*why = REQ_FINISH_LENGTH;
+	if (n + 1 == r->max_tokens)
+		return true;
+	req_signal(r);
+	return false;
+}
+
+static void step_finish_rows(struct sched *s, uint64_t now)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < s->n_seq; i++) {
+		struct req *r = s->seq[i];
+		enum req_finish why;
+
+		r->pos += r->n_rows;
+		if (r->n_rows)
+			kv_seq_commit(s->cfg.kv, &r->kv, r->tokens, r->pos);
+		if (r->n_rows && req_decoding(r) && step_sample(s, r, now, &why)) {
+			kv_seq_close(s->cfg.kv, &r->kv);
+			sched_finish(s, r, why);
+		} else {
+			s->seq[n++] = r;
+		}
+	}
+	s->n_seq = n;
+}
+
+/* The executor refuses a step only if we built it wrongly: end its sequences. */
+static void step_fail_all(struct sched *s, int error)
+{
+	uint32_t i;
+
+	log_err("executor refused a step of %u sequences: error %d", s->n_seq, -error);
+	for (i = 0; i < s->n_seq; i++) {
+		kv_seq_close(s->cfg.kv, &s->seq[i]->kv);
+		sched_fail(s, s->seq[i], error, "the executor refused the step");
+	}
+	s->n_seq = 0;
+}
+
+void *sched_step_main(void *arg)
+{
+	struct sched *s = arg;
+	bool stop;
+
+	pthread_setname_np(pthread_self(), "hawkd-step");
+	while (step_take_admitted(s, &stop)) {
+		uint64_t start = clock_now_ns(), end;
+		uint32_t n;
+		int ret;
+
+		step_drop_cancelled(s, stop);
+		n = step_build(s);
+		if (n == 0)
+			continue;
+		ret = exec_step(s->cfg.exec, s->rows, n);
+		if (ret) {
+			step_fail_all(s, ret);
+			continue;
+		}
+		end = clock_now_ns();
+		metrics_observe(s->cfg.metrics, H_STEP, end - start);
+		metrics_add(s->cfg.metrics, M_STEPS, 1);
+		metrics_add(s->cfg.metrics, M_ROWS, n);
+		step_finish_rows(s, end);
+	}
+	return NULL;
+}
