@@ -102,7 +102,7 @@ int hawk_block_unpin(struct hawk_space *s, struct hawk_ref ref)
 		ret = 0;
 	}
 	hawk_unlock(&s->bucket[home].lock);
-	hawk_reap(s, home);
+	hawk_map_reap(s, home);
 	return ret;
 }
 
@@ -179,7 +179,7 @@ int hawk_block_reload(struct hawk_space *s, u64 lid, u32 tier, u64 now, struct h
 		if (ret != -ENOBUFS)
 			ret = hawk_room_error(s, &s->bucket[home], ret);
 		hawk_unlock(&s->bucket[home].lock);
-		hawk_reap(s, home);
+		hawk_map_reap(s, home);
 		if (ret != -ENOBUFS)
 			return ret;
 		hawk_res_refill(s, home, w.res, w.probes);

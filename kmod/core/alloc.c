@@ -79,7 +79,7 @@ int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64
 		if (ret != -ENOBUFS)
 			ret = hawk_room_error(s, b, ret);
 		hawk_unlock(&b->lock);
-		hawk_reap(s, b - s->bucket);
+		hawk_map_reap(s, b - s->bucket);
 		if (ret != -ENOBUFS)
 			return ret;
 		hawk_res_refill(s, b - s->bucket, w.res, w.probes);
@@ -216,7 +216,7 @@ int hawk_block_free(struct hawk_space *s, u64 lid)
 		hawk_block_end(s, blk);
 	}
 	hawk_pair_unlock(s, home, hawk_home(s, lid));
-	hawk_reap(s, home);
+	hawk_map_reap(s, home);
 	return ret;
 }
 
@@ -309,7 +309,7 @@ int hawk_block_unshare(struct hawk_space *s, u64 lid, u64 now, struct hawk_plan 
 			ret = hawk_room_error(s, &s->bucket[hawk_home(s, lid)], ret);
 		}
 		hawk_pair_unlock(s, home, hawk_home(s, lid));
-		hawk_reap(s, hawk_home(s, lid));
+		hawk_map_reap(s, hawk_home(s, lid));
 		if (ret != -ENOBUFS)
 			return ret;
 		hawk_res_refill(s, hawk_home(s, lid), w.res, w.probes);

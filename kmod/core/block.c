@@ -187,7 +187,7 @@ void hawk_block_put_pin(struct hawk_space *s, struct hawk_block *blk)
 
 /*
  * Make the block unfindable.  What is in flight or named in other buckets goes
- * later: hawk_move_complete() and hawk_reap() bury it then.
+ * later: hawk_move_complete() and hawk_map_reap() bury it then.
  */
 void hawk_block_end(struct hawk_space *s, struct hawk_block *blk)
 {

@@ -132,7 +132,7 @@ static void copy_done(struct hawk_space *s, const struct hawk_move *m)
 		hawk_lock(&s->bucket[home].lock);
 		hawk_block_put_pin(s, blk);
 		hawk_unlock(&s->bucket[home].lock);
-		hawk_reap(s, home);
+		hawk_map_reap(s, home);
 	}
 }
 
@@ -153,5 +153,5 @@ void hawk_move_complete(struct hawk_move *m)
 	else
 		read_done(s, blk, m);
 	hawk_unlock(&s->bucket[home].lock);
-	hawk_reap(s, home);
+	hawk_map_reap(s, home);
 }

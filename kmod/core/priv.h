@@ -252,7 +252,7 @@ void hawk_map_remove(struct hawk_space *s, struct hawk_map *m);
 struct hawk_block *hawk_lid_lock(struct hawk_space *s, u64 lid);
 void hawk_pair_lock(struct hawk_space *s, u32 a, u32 b);
 void hawk_pair_unlock(struct hawk_space *s, u32 a, u32 b);
-void hawk_reap(struct hawk_space *s, u32 home);
+void hawk_map_reap(struct hawk_space *s, u32 home);
 
 /* pblru.c: free lists, recency, victims */
 u32 hawk_res_pop(struct hawk_space *s, struct hawk_bucket *b, u32 res);
