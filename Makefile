@@ -6,9 +6,12 @@
 #	make			library, daemon, tools
 #	make demo		the main job on the embedded backend
 #	make check		every test, native and in the VM
+#	make check-unit		unit tests; UNIT=core_% some of them
+#	make SAN=thread ...	the same under a sanitizer, in a build folder of its own
 #	make help		all targets
 
-BUILD	:= build
+# SAN=address,undefined or SAN=thread: sanitized, in a build folder of its own
+BUILD	:= build$(if $(SAN),/$(if $(findstring thread,$(SAN)),tsan,asan))
 CC	?= gcc
 PREFIX	?= /usr/local
 DESTDIR	?=
@@ -18,6 +21,13 @@ CFLAGS_COMMON := -std=gnu11 -Wall -Wextra -Wmissing-prototypes -Wshadow=local -f
 		 -fno-strict-aliasing -pthread -MMD -MP \
 		 -I$(BUILD)/include -Ilibhawk/include
 LDFLAGS_COMMON := -pthread
+
+ifneq ($(SAN),)
+CFLAGS_COMMON += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
+LDFLAGS_COMMON += -fsanitize=$(SAN)
+# gcc warns of every fence, because its TSan does not follow them
+CFLAGS_COMMON += $(if $(findstring thread,$(SAN)),$(if $(findstring clang,$(CC)),,-Wno-tsan))
+endif
 
 PROGS		:=
 LIBS		:=
@@ -45,6 +55,12 @@ $(BUILD)/obj/%.o: %.c | $(BUILD)/include/linux/hawk.h
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	@$(CC) $(CFLAGS_COMMON) $(CFLAGS) $(CFLAGS_$(notdir $*)) -c -o $@ $<
+
+## check-unit	unit tests, UNIT=PATTERN chooses (core_%), SAN=address,undefined or thread
+UNIT ?= %
+.PHONY: check-unit
+check-unit: $(filter $(UNIT:%=$(BUILD)/tests/%),$(TESTS_UNIT))
+	CMOCKA_MESSAGE_OUTPUT=TAP prove --exec '' $(sort $^)
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
