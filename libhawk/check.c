@@ -17,10 +17,13 @@ bool hawk_key_is_zero(const uint8_t *key)
 
 int hawk_check_name(const char *name)
 {
-	size_t len = name ? strlen(name) : 0;
+	size_t len = name ? strlen(name) : 0, i;
 
 	if (!len || len >= HAWK_NAME_MAX)
 		return hawk_fail(-EINVAL, "space name: 1 to %d bytes", HAWK_NAME_MAX - 1);
+	for (i = 0; i < len; i++)
+		if (name[i] <= ' ' || name[i] > '~' || name[i] == '/')
+			return hawk_fail(-EINVAL, "space name: printable ASCII, no space, no '/'");
 	return 0;
 }
 
@@ -54,10 +57,17 @@ int hawk_check_space(const struct hawk_space_create *c)
 	if (c->buckets > 512 || (c->buckets & (c->buckets - 1)))
 		return hawk_fail(-EINVAL, "buckets %u: 0 or a power of two up to 512",
 				 c->buckets);
-	if (c->mode & ~0777u || (c->mode && !(c->flags & HAWK_SPACE_NAMED)))
+	if (c->mode & ~0666u || (c->mode && !(c->flags & HAWK_SPACE_NAMED)))
 		return hawk_fail(-EINVAL, "mode 0%o: permission bits, of a named space only",
 				 c->mode);
 	return check_quota(c->quota);
+}
+
+/* Calls that may wait for moves: they have a deadline and a preferred tier. */
+static bool op_waits(unsigned int op)
+{
+	return op == HAWK_IOC_ALLOC || op == HAWK_IOC_GET || op == HAWK_IOC_RELOAD ||
+	       op == HAWK_IOC_UNSHARE;
 }
 
 static uint32_t batch_flags(unsigned int op)
@@ -92,8 +102,12 @@ int hawk_check_batch(unsigned int op, const struct hawk_batch *b)
 				 HAWK_BATCH_MAX);
 	if (!b->items)
 		return hawk_fail(-EFAULT, "a batch without an array of items");
-	if (b->tier != HAWK_TIER_ANY && b->tier >= HAWK_TIERS_MAX)
-		return hawk_fail(-EINVAL, "tier %u: tiers are 0 to %u", b->tier,
-				 HAWK_TIERS_MAX - 1);
+	if (b->tier != HAWK_TIER_ANY && (b->tier >= HAWK_TIERS_MAX || !op_waits(op)))
+		return hawk_fail(-EINVAL, "this call cannot prefer tier %u", b->tier);
+	if (b->deadline_ns && !op_waits(op) && !(b->flags & HAWK_BATCH_LEASE))
+		return hawk_fail(-EINVAL, "this call does not wait and takes no deadline");
+	if (b->deadline_ns > INT64_MAX)
+		return hawk_fail(-EINVAL, "deadline %llu is beyond the end of time",
+				 (unsigned long long)b->deadline_ns);
 	return 0;
 }

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+#
+# libhawk: the engine, the public calls and the two backends, as a static and a
+# shared library; its man pages, its pkg-config file, its tests.
+
+LIBHAWK_VERSION := 0.1
+LIBHAWK_SRCS	:= $(wildcard libhawk/*.c) $(wildcard kmod/core/*.c)
+LIBHAWK_OBJS	:= $(LIBHAWK_SRCS:%.c=$(BUILD)/obj/%.o)
+LIBHAWK_A	:= $(BUILD)/lib/libhawk.a
+LIBHAWK_SO	:= $(BUILD)/lib/libhawk.so.0
+LIBHAWK_LDLIBS	:= -luring
+LIBHAWK_MAN	:= $(wildcard libhawk/man/*.3 libhawk/man/*.7)
+
+LIBS	 += $(LIBHAWK_A) $(LIBHAWK_SO) $(BUILD)/lib/libhawk.pc
+MANPAGES += $(LIBHAWK_MAN)
+
+$(LIBHAWK_OBJS): CFLAGS_COMMON += -fvisibility=hidden
+
+$(LIBHAWK_A): $(LIBHAWK_OBJS)
+	@mkdir -p $(@D)
+	@echo "  AR      $@"
+	@rm -f $@
+	@$(AR) rcs $@ $^
+
+$(LIBHAWK_SO): $(LIBHAWK_OBJS) libhawk/libhawk.map
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	@$(CC) -shared $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -Wl,-soname,libhawk.so.0 \
+		-Wl,--version-script=libhawk/libhawk.map -o $@ $(LIBHAWK_OBJS) $(LIBHAWK_LDLIBS)
+	@ln -sf libhawk.so.0 $(@D)/libhawk.so
+
+$(BUILD)/lib/libhawk.pc: libhawk/libhawk.pc.in libhawk/build.mk
+	@mkdir -p $(@D)
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(LIBHAWK_VERSION)|' $< >$@
+
+## make install	library, headers, man pages under $(DESTDIR)$(PREFIX)
+.PHONY: install install-libhawk
+install: install-libhawk
+install-libhawk: $(LIBHAWK_A) $(LIBHAWK_SO) $(BUILD)/lib/libhawk.pc
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,lib/pkgconfig include/hawk include/linux \
+		share/man/man3 share/man/man7)
+	install -m 644 $(LIBHAWK_A) $(DESTDIR)$(PREFIX)/lib/
+	install -m 755 $(LIBHAWK_SO) $(DESTDIR)$(PREFIX)/lib/
+	ln -sf libhawk.so.0 $(DESTDIR)$(PREFIX)/lib/libhawk.so
+	install -m 644 $(BUILD)/lib/libhawk.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
+	install -m 644 libhawk/include/hawk/hawk.h $(DESTDIR)$(PREFIX)/include/hawk/
+	install -m 644 uapi/hawk.h $(DESTDIR)$(PREFIX)/include/linux/
+	install -m 644 $(filter %.3,$(LIBHAWK_MAN)) $(DESTDIR)$(PREFIX)/share/man/man3/
+	install -m 644 $(filter %.7,$(LIBHAWK_MAN)) $(DESTDIR)$(PREFIX)/share/man/man7/
+
+# Unit tests: tests/unit/lib_NAME.c with the fixture they share
+LIBHAWK_TESTS	   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/lib_*.c))
+LIBHAWK_TEST_OBJS := $(BUILD)/obj/tests/unit/libfixture.o
+$(BUILD)/obj/tests/unit/lib%.o: CFLAGS_COMMON += -D_GNU_SOURCE -Ilibhawk
+
+$(LIBHAWK_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(LIBHAWK_TEST_OBJS) $(LIBHAWK_A)
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBHAWK_LDLIBS)
+
+TESTS_UNIT += $(LIBHAWK_TESTS)

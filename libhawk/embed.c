@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+/*
+ * embed.c - the embedded backend: opening and closing the device
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "embed.h"
+
+#define FEATURES	(HAWK_FEAT_TIER_HOST | HAWK_FEAT_TIER_BLK | HAWK_FEAT_LEASE | \
+			 HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC)
+
+static int embed_query(struct hawk *h, struct hawk_query *q)
+{
+	struct embed *e = to_embed(h);
+	unsigned int t;
+
+	q->abi_version = HAWK_ABI_VERSION;
+	q->batch_max = HAWK_BATCH_MAX;
+	q->features = FEATURES;
+	q->tiers_max = HAWK_TIERS_MAX;
+	q->chunk_bytes = HAWK_CHUNK_BYTES;
+	q->frame_align = HAWK_FRAME_ALIGN;
+	pthread_mutex_lock(&e->admin);
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (e->tier[t].kind)
+			q->tiers |= 1u << t;
+	pthread_mutex_unlock(&e->admin);
+	return 0;
+}
+
+/* Named spaces that nobody destroyed end with their device. */
+static void forget_named(struct embed *e)
+{
+	struct hawk_space_destroy d = { .size = sizeof(d) };
+	struct espace *sp;
+
+	for (;;) {
+		pthread_mutex_lock(&e->admin);
+		for (sp = e->spaces; sp && !sp->named; sp = sp->next)
+			;
+		if (sp)
+			memcpy(d.name, sp->geo.name, sizeof(d.name));
+		pthread_mutex_unlock(&e->admin);
+		if (!sp)
+			return;
+		embed_kv_destroy(&e->base, &d);
+	}
+}
+
+static void embed_free(struct embed *e)
+{
+	unsigned int t;
+
+	eio_free_all(e);
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		if (e->tier[t].kind)
+			embed_tier_free(&e->tier[t]);
+		pthread_mutex_destroy(&e->tier[t].lock);
+	}
+	hawk_engine_destroy(e->engine);
+	wait_fini(e);
+	pthread_mutex_destroy(&e->admin);
+	pthread_mutex_destroy(&e->io_lock);
+	pthread_mutex_destroy(&e->lease_lock);
+	pthread_mutex_destroy(&e->job_lock);
+	pthread_cond_destroy(&e->job_cond);
+	pthread_cond_destroy(&e->job_done);
+	free(e);
+}
+
+static void embed_close(struct hawk *h)
+{
+	struct embed *e = to_embed(h);
+
+	movers_stop(e);
+	keeper_stop(e);
+	forget_named(e);
+	embed_free(e);
+}
+
+static const struct hawk_ops embed_ops = {
+	.name = "embed",
+	.close = embed_close,
+	.query = embed_query,
+	.tier_add = embed_tier_add,
+	.tier_del = embed_tier_del,
+	.tier_info = embed_tier_info,
+	.kv_create = embed_kv_create,
+	.kv_attach = embed_kv_attach,
+	.kv_destroy = embed_kv_destroy,
+	.kv_close = embed_kv_close,
+	.kv_info = embed_kv_info,
+	.kv_stats = embed_kv_stats,
+	.batch = embed_batch,
+	.lease_end = embed_lease_end,
+	.ring_open = embed_ring_open,
+};
+
+static struct embed *embed_new(void)
+{
+	struct embed *e = calloc(1, sizeof(*e));
+	unsigned int t;
+
+	if (!e)
+		return NULL;
+	e->engine = hawk_engine_create();
+	if (!e->engine || wait_init(e)) {
+		hawk_engine_destroy(e->engine);
+		free(e);
+		return NULL;
+	}
+	e->base.ops = &embed_ops;
+	pthread_mutex_init(&e->admin, NULL);
+	pthread_mutex_init(&e->io_lock, NULL);
+	pthread_mutex_init(&e->lease_lock, NULL);
+	pthread_mutex_init(&e->job_lock, NULL);
+	pthread_cond_init(&e->job_cond, NULL);
+	pthread_cond_init(&e->job_done, NULL);
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		pthread_mutex_init(&e->tier[t].lock, NULL);
+	return e;
+}
+
+/* Tier 0 is DRAM, tier 1 flash if there is any. */
+static int add_tiers(struct embed *e, const struct hawk_url *u)
+{
+	unsigned int tier;
+	int ret;
+
+	ret = hawk_tier_add_host(&e->base, -1, u->dram, &tier);
+	if (ret || !u->path[0])
+		return ret;
+	ret = embed_flash_prepare(u->path, u->flash);
+	return ret ? ret : hawk_tier_add_blk(&e->base, u->path, u->flash, &tier);
+}
+
+int hawk_embed_open(const struct hawk_url *u, struct hawk **hp)
+{
+	struct embed *e = embed_new();
+	int ret;
+
+	if (!e)
+		return hawk_fail(-ENOMEM, "opening the embedded device");
+	e->writeback = u->writeback;
+	ret = add_tiers(e, u);
+	if (!ret)
+		ret = keeper_start(e);
+	if (ret) {
+		embed_free(e);
+		return ret;
+	}
+	*hp = &e->base;
+	return 0;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * embed.h - the embedded backend: the engine in this process
+ *
+ * Objects
+ *	embed    a handle: engine, tiers, spaces, threads
+ *	etier    a tier: a memfd mapped as a whole, or a flash file
+ *	espace   a space of the engine with its memory; lives as long as a handle
+ *	         has it or, if named, as its name is registered
+ *	ekv      a handle on a space, with its pins, leases and ring
+ *
+ * Locks, in the order in which they may be taken
+ *	embed.admin > etier.lock
+ *	embed.lease_lock, pin shards > the engine's
+ *	embed.wait_lock, embed.job_lock, embed.io_lock, ekv.ring_lock: leaves
+ * None is held while blocks are moved.
+ *
+ * Threads: the caller's own does the I/O of its batches.  The keeper ends leases
+ * and writes cold blocks ahead (keeper.c); movers run asynchronous batches
+ * (async.c).
+ */
+#ifndef HAWK_EMBED_H
+#define HAWK_EMBED_H
+
+#include <liburing.h>
+#include <pthread.h>
+
+#include "../kmod/core/core.h"
+#include "priv.h"
+
+#define EMBED_PLAN_MAX	256	/* moves of a plan, all in flight together */
+#define EMBED_MOVERS	2	/* threads for asynchronous batches */
+#define EMBED_PIN_SHARDS 16
+
+/* ---- tiers (embed_tier.c) ---- */
+
+struct espace;
+
+/* Which window has a chunk mapped. */
+struct chunk_user {
+	struct espace *sp;
+	u32 slot;
+};
+
+struct etier {
+	u32 kind;		/* enum hawk_tier_kind, 0: no such tier */
+	int node;
+	int fd;			/* memfd or flash file */
+	u8 *base;		/* the whole tier, host kind */
+	u64 bytes;		/* whole chunks */
+	u64 read_bytes;		/* atomic */
+	u64 write_bytes;	/* atomic */
+	u64 io_errors;		/* atomic */
+	pthread_mutex_t lock;	/* guards user, the windows' slots, cleaning */
+	struct chunk_user *user;
+};
+
+/* ---- spaces (embed_space.c) ---- */
+
+/* A space's window on a host tier: frame f is at base + f * block_bytes. */
+struct ewindow {
+	u8 *base;
+	u64 len;
+	u32 frames;
+	u32 nslots;
+	u32 *chunk;		/* mapped chunk by slot, HAWK_NONE; etier.lock to write */
+};
+
+struct espace {
+	struct embed *e;
+	struct espace *next;	/* embed.spaces; embed.admin */
+	u32 refs;		/* embed.admin */
+	bool named;		/* registered under its name; embed.admin */
+	struct hawk_space *space;
+	struct hawk_space_create geo;	/* as created */
+	u32 frames_per_chunk;
+	u64 vtlb_bytes;
+	struct hawk_vtlb_entry *vtlb;
+	struct ewindow win[HAWK_TIERS_MAX];
+};
+
+/* ---- pins (pins.c) ---- */
+
+struct epin {
+	struct hawk_ref ref;
+	u32 count;		/* 0: free entry */
+};
+
+struct pin_shard {
+	struct hawk_lock lock;	/* guards the shard; the engine is called under it */
+	u32 used;
+	u32 size;		/* entries, a power of two, or 0 */
+	struct epin *pin;
+};
+
+/* ---- leases (lease.c) ---- */
+
+struct elease {
+	struct elease *prev, *next;	/* by expiry */
+	struct ekv *kv;
+	u64 id;
+	u64 expires;			/* CLOCK_MONOTONIC, ns */
+	u32 n;
+	struct hawk_ref ref[];
+};
+
+/* ---- handles on spaces ---- */
+
+struct ekv {
+	struct hawk_kv base;
+	struct espace *sp;
+	struct pin_shard pins[EMBED_PIN_SHARDS];
+	struct hawk_lock ring_lock;	/* guards ring_reserved and the ring's tail */
+	u32 ring_reserved;		/* entries promised to batches under way */
+	u64 ring_bytes;
+	int user_efd;			/* -1: none */
+	u32 jobs;			/* asynchronous batches; embed.job_lock */
+};
+
+/* ---- the device ---- */
+
+struct embed {
+	struct hawk base;
+	struct hawk_engine *engine;
+	u32 writeback;			/* per 1024, 0: off */
+	pthread_mutex_t admin;		/* serialises making and ending tiers and spaces */
+	struct etier tier[HAWK_TIERS_MAX];
+	struct espace *spaces;
+
+	pthread_mutex_t wait_lock;	/* with wait_cond: sleeping for moves (wait.c) */
+	pthread_cond_t wait_cond;
+	u32 moved;			/* atomic: moves completed so far */
+	u32 planners;			/* atomic: threads that plan or move */
+	u32 waiters;			/* atomic: of these asleep */
+
+	pthread_mutex_t io_lock;	/* guards io_free */
+	struct eio *io_free;
+
+	pthread_mutex_t lease_lock;	/* guards the leases */
+	struct elease *lease_first, *lease_last;
+	u64 lease_id;
+
+	pthread_t keeper;
+	pthread_mutex_t keeper_lock;	/* guards the keeper_ members */
+	pthread_cond_t keeper_cond;
+	bool keeper_stop;
+	bool keeper_poked;		/* look at the leases again */
+	bool keeper_write;		/* blocks were put: look for cold ones; atomic to read */
+
+	pthread_mutex_t job_lock;	/* guards the jobs */
+	pthread_cond_t job_cond;	/* work for movers */
+	pthread_cond_t job_done;
+	struct ejob *job_first, *job_last;
+	bool job_stop;
+	u32 nmovers;
+	pthread_t mover[EMBED_MOVERS];
+};
+
+static inline struct embed *to_embed(struct hawk *h)
+{
+	return (struct embed *)h;
+}
+
+static inline struct ekv *to_ekv(struct hawk_kv *kv)
+{
+	return (struct ekv *)kv;
+}
+
+/* embed_tier.c */
+int embed_flash_prepare(const char *path, u64 bytes);
+int embed_tier_add(struct hawk *h, struct hawk_tier_add *a);
+int embed_tier_del(struct hawk *h, unsigned int tier);
+int embed_tier_info(struct hawk *h, struct hawk_tier_info *info);
+void embed_tier_free(struct etier *t);
+bool embed_clean(struct embed *e);
+
+/* window.c */
+int window_open(struct espace *sp, u32 tier);
+void window_close(struct espace *sp, u32 tier);
+int window_map(struct espace *sp, u32 tier, u32 frame);
+void window_forget(struct etier *t, u32 tier, u32 chunk);
+
+/* embed_space.c */
+int embed_kv_create(struct hawk *h, struct hawk_space_create *c, struct hawk_kv **kv);
+int embed_kv_attach(struct hawk *h, const struct hawk_space_attach *a, struct hawk_kv **kv);
+int embed_kv_destroy(struct hawk *h, const struct hawk_space_destroy *d);
+void embed_kv_close(struct hawk_kv *kv);
+int embed_kv_info(struct hawk_kv *kv, struct hawk_space_info *info);
+int embed_kv_stats(struct hawk_kv *kv, struct hawk_stats *st);
+void espace_put(struct espace *sp);
+struct espace *espace_next(struct embed *e, struct espace *sp);
+
+/* pins.c */
+int pins_add(struct ekv *kv, struct hawk_ref ref);
+int pins_put(struct ekv *kv, u64 lid, const u8 *key, bool keep, u64 now);
+int pins_drop(struct ekv *kv, u64 lid, u64 vt);
+int pins_unshare(struct ekv *kv, u64 lid, u64 now, struct hawk_plan *plan, u64 *vt);
+void pins_drop_all(struct ekv *kv);
+
+/* lease.c */
+struct elease *lease_new(struct ekv *kv, u32 max);
+u64 lease_start(struct elease *l, u64 expires);
+void lease_cancel(struct elease *l);
+int embed_lease_end(struct hawk_kv *kv, uint64_t id);
+void leases_drop(struct ekv *kv);
+u64 leases_expire(struct embed *e, u64 now);
+
+/* wait.c */
+u64 now_ns(void);
+int wait_init(struct embed *e);
+void wait_fini(struct embed *e);
+void planner_enter(struct embed *e);
+void planner_leave(struct embed *e);
+u32 moved_count(struct embed *e);
+void moved_note(struct embed *e);
+int moved_wait(struct embed *e, u32 seen, u64 deadline);
+
+/* eio.c, move.c */
+struct eio;
+typedef void eio_done(struct embed *e, struct hawk_move *m, u32 bytes);
+struct eio *eio_take(struct embed *e);
+void eio_queue(struct embed *e, struct eio *io, struct hawk_move *m, u32 bytes, eio_done *done);
+void eio_finish(struct embed *e, struct eio *io, u32 bytes, eio_done *done);
+void eio_free_all(struct embed *e);
+void plan_run(struct espace *sp, struct hawk_plan *plan);
+void plan_cancel(struct embed *e, struct hawk_plan *plan);
+
+/* run.c: a batch under way */
+
+/**
+ * struct run - what the verbs that move blocks have in common
+ * @kv: handle
+ * @b: batch
+ * @it: its items
+ * @plan: moves to be done next
+ * @seen: moved_count() before the present pass
+ * @item_done: told each item when its status is final, or NULL
+ */
+struct run {
+	struct ekv *kv;
+	struct hawk_batch *b;
+	struct hawk_item *it;
+	struct hawk_plan plan;
+	u32 seen;
+	void (*item_done)(struct run *r, u32 i);
+	struct hawk_move move[EMBED_PLAN_MAX];
+};
+
+#define RUN_PENDING	1	/* item status while it is not final */
+
+void run_start(struct run *r, struct ekv *kv, struct hawk_batch *b);
+void run_end(struct run *r);
+void run_pass(struct run *r);
+int run_step(struct run *r);
+int run_pin(struct ekv *kv, u64 vt, struct hawk_ref ref);
+void batch_finish(struct hawk_batch *b);
+
+/* verbs.c, get.c, async.c, keeper.c, ering.c */
+int embed_batch(struct hawk_kv *kv, unsigned int op, struct hawk_batch *b);
+int embed_get(struct ekv *kv, unsigned int op, struct hawk_batch *b,
+	      void (*item_done)(struct run *r, u32 i));
+int async_submit(struct ekv *kv, unsigned int op, struct hawk_batch *b);
+void async_drain(struct ekv *kv);
+int movers_start(struct embed *e);
+void movers_stop(struct embed *e);
+int keeper_start(struct embed *e);
+void keeper_stop(struct embed *e);
+void keeper_kick(struct embed *e, bool write);
+int embed_ring_open(struct hawk_kv *kv, unsigned int entries, int efd);
+void embed_ring_close(struct ekv *kv);
+int ering_reserve(struct ekv *kv, u32 n);
+void ering_post(struct ekv *kv, const struct hawk_cqe *cqe);
+
+#endif /* HAWK_EMBED_H */

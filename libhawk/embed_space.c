@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT
+/*
+ * embed_space.c - spaces of the embedded backend and handles on them
+ *
+ * Names are known within one handle of the device: another process cannot attach
+ * to an embedded space.  A named space has a reference of its own for its name.
+ */
+#include <stdlib.h>
+
+#include "embed.h"
+
+static struct espace *find_named(struct embed *e, const u8 *name)
+{
+	struct espace *sp;
+
+	for (sp = e->spaces; sp; sp = sp->next)
+		if (sp->named && !strncmp((char *)sp->geo.name, (char *)name, HAWK_NAME_MAX))
+			return sp;
+	return NULL;
+}
+
+static void espace_free(struct espace *sp)
+{
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		window_close(sp, t);
+	if (sp->space)
+		hawk_space_destroy(sp->space);
+	hawk_table_free(sp->vtlb, 1, sp->vtlb_bytes);
+	free(sp);
+}
+
+/* Drops a reference; the caller holds embed.admin.  True: free it without. */
+static bool put_locked(struct espace *sp)
+{
+	struct espace **pp;
+
+	if (--sp->refs)
+		return false;
+	for (pp = &sp->e->spaces; *pp != sp; pp = &(*pp)->next)
+		;
+	*pp = sp->next;
+	espace_free(sp);
+	return true;
+}
+
+void espace_put(struct espace *sp)
+{
+	struct embed *e = sp->e;
+	bool ended;
+
+	pthread_mutex_lock(&e->admin);
+	ended = put_locked(sp);
+	pthread_mutex_unlock(&e->admin);
+	if (ended)
+		embed_clean(e);
+}
+
+/* The space after @sp, which is let go; NULL: the first.  For walking all of them. */
+struct espace *espace_next(struct embed *e, struct espace *sp)
+{
+	struct espace *next;
+	bool ended = false;
+
+	pthread_mutex_lock(&e->admin);
+	next = sp ? sp->next : e->spaces;
+	if (next)
+		next->refs++;
+	if (sp)
+		ended = put_locked(sp);
+	pthread_mutex_unlock(&e->admin);
+	if (ended)
+		embed_clean(e);
+	return next;
+}
+
+/* ---- making one ---- */
+
+static int quota_chunks(struct embed *e, const struct hawk_space_create *c,
+			struct hawk_space_params *p)
+{
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		if (c->quota[t].max_bytes && !e->tier[t].kind)
+			return hawk_fail(-ENOENT, "quota of tier %u: there is no such tier", t);
+		p->quota_min[t] = hawk_chunks(c->quota[t].min_bytes);
+		p->quota_max[t] = hawk_chunks(c->quota[t].max_bytes);
+	}
+	return 0;
+}
+
+static int open_windows(struct embed *e, struct espace *sp)
+{
+	int ret = 0;
+	u32 t;
+
+	for (t = 0; !ret && t < HAWK_TIERS_MAX; t++)
+		if (e->tier[t].kind == HAWK_TIER_HOST)
+			ret = window_open(sp, t);
+	return ret;
+}
+
+static int espace_init(struct embed *e, struct espace *sp)
+{
+	const struct hawk_space_create *c = &sp->geo;
+	struct hawk_space_params p = {
+		.block_bytes = c->block_bytes,
+		.block_tokens = c->block_tokens,
+		.max_blocks = c->max_blocks,
+		.buckets = c->buckets,
+	};
+	int ret;
+
+	ret = quota_chunks(e, c, &p);
+	if (ret)
+		return ret;
+	sp->frames_per_chunk = HAWK_CHUNK_BYTES / c->block_bytes;
+	sp->vtlb_bytes = hawk_vtlb_bytes(c->max_blocks);
+	sp->vtlb = hawk_table_alloc(1, sp->vtlb_bytes);
+	if (!sp->vtlb)
+		return hawk_fail(-ENOMEM, "space: its translation table");
+	p.vtlb = sp->vtlb;
+	ret = hawk_space_create(e->engine, &p, &sp->space);
+	if (!ret)
+		ret = open_windows(e, sp);
+	return ret ? hawk_fail(ret, "creating a space") : 0;
+}
+
+/* The caller holds embed.admin. */
+static int espace_new(struct embed *e, const struct hawk_space_create *c, struct espace **spp)
+{
+	struct espace *sp;
+	int ret;
+
+	if (c->flags & HAWK_SPACE_NAMED && find_named(e, c->name))
+		return hawk_fail(-EEXIST, "space '%s'", (const char *)c->name);
+	sp = calloc(1, sizeof(*sp));
+	if (!sp)
+		return hawk_fail(-ENOMEM, "creating a space");
+	sp->e = e;
+	sp->geo = *c;
+	sp->geo.buckets = c->buckets ? c->buckets : 64;
+	ret = espace_init(e, sp);
+	if (ret) {
+		espace_free(sp);
+		return ret;
+	}
+	sp->named = c->flags & HAWK_SPACE_NAMED;
+	sp->refs = sp->named;
+	sp->next = e->spaces;
+	e->spaces = sp;
+	*spp = sp;
+	return 0;
+}
+
+/* ---- handles ---- */
+
+/* The caller holds embed.admin. */
+static void kv_bind(struct ekv *kv, struct espace *sp)
+{
+	u32 t;
+
+	kv->sp = sp;
+	sp->refs++;
+	kv->base.vtlb = sp->vtlb;
+	kv->base.vtlb_lines = sp->vtlb_bytes / (HAWK_VT_WAYS * sizeof(*sp->vtlb));
+	kv->base.block_bytes = sp->geo.block_bytes;
+	kv->base.block_tokens = sp->geo.block_tokens;
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		kv->base.window[t] = sp->win[t].base;
+		kv->base.frames[t] = sp->win[t].frames;
+	}
+}
+
+static struct ekv *ekv_new(struct hawk *h)
+{
+	struct ekv *kv = calloc(1, sizeof(*kv));
+	u32 i;
+
+	if (!kv)
+		return NULL;
+	kv->base.h = h;
+	kv->base.ring_fd = -1;
+	kv->user_efd = -1;
+	hawk_lock_init(&kv->ring_lock);
+	for (i = 0; i < EMBED_PIN_SHARDS; i++)
+		hawk_lock_init(&kv->pins[i].lock);
+	return kv;
+}
+
+int embed_kv_create(struct hawk *h, struct hawk_space_create *c, struct hawk_kv **kvp)
+{
+	struct embed *e = to_embed(h);
+	struct ekv *kv = ekv_new(h);
+	struct espace *sp = NULL;
+	int ret;
+
+	if (!kv)
+		return hawk_fail(-ENOMEM, "creating a space");
+	pthread_mutex_lock(&e->admin);
+	ret = espace_new(e, c, &sp);
+	if (!ret)
+		kv_bind(kv, sp);
+	pthread_mutex_unlock(&e->admin);
+	if (ret) {
+		free(kv);
+		return ret;
+	}
+	*kvp = &kv->base;
+	return 0;
+}
+
+int embed_kv_attach(struct hawk *h, const struct hawk_space_attach *a, struct hawk_kv **kvp)
+{
+	struct embed *e = to_embed(h);
+	struct ekv *kv = ekv_new(h);
+	struct espace *sp;
+
+	if (!kv)
+		return hawk_fail(-ENOMEM, "attaching to a space");
+	pthread_mutex_lock(&e->admin);
+	sp = find_named(e, a->name);
+	if (sp)
+		kv_bind(kv, sp);
+	pthread_mutex_unlock(&e->admin);
+	if (!sp) {
+		free(kv);
+		return hawk_fail(-ENOENT, "space '%s'", (const char *)a->name);
+	}
+	*kvp = &kv->base;
+	return 0;
+}
+
+int embed_kv_destroy(struct hawk *h, const struct hawk_space_destroy *d)
+{
+	struct embed *e = to_embed(h);
+	struct espace *sp;
+	bool ended = false;
+
+	pthread_mutex_lock(&e->admin);
+	sp = find_named(e, d->name);
+	if (sp) {
+		sp->named = false;
+		ended = put_locked(sp);
+	}
+	pthread_mutex_unlock(&e->admin);
+	if (ended)
+		embed_clean(e);
+	return sp ? 0 : hawk_fail(-ENOENT, "space '%s'", (const char *)d->name);
+}
+
+void embed_kv_close(struct hawk_kv *base)
+{
+	struct ekv *kv = to_ekv(base);
+
+	async_drain(kv);
+	leases_drop(kv);
+	pins_drop_all(kv);
+	espace_put(kv->sp);
+	embed_ring_close(kv);
+	free(kv);
+}
+
+int embed_kv_info(struct hawk_kv *kv, struct hawk_space_info *info)
+{
+	const struct espace *sp = to_ekv(kv)->sp;
+	const struct hawk_space_create *g = &sp->geo;
+	u32 t;
+
+	info->block_bytes = g->block_bytes;
+	info->block_tokens = g->block_tokens;
+	info->layers = g->layers;
+	info->head_groups = g->head_groups;
+	info->layout = g->layout;
+	info->dtype = g->dtype;
+	info->model_id = g->model_id;
+	info->max_blocks = g->max_blocks;
+	info->buckets = g->buckets;
+	info->vtlb_bytes = sp->vtlb_bytes;
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		info->frames[t] = hawk_space_frames(sp->space, t);
+	memcpy(info->name, g->name, sizeof(info->name));
+	return 0;
+}
+
+int embed_kv_stats(struct hawk_kv *kv, struct hawk_stats *st)
+{
+	hawk_space_stats(to_ekv(kv)->sp->space, st);
+	return 0;
+}

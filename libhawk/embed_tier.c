@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: MIT
+/*
+ * embed_tier.c - memory of the embedded backend
+ *
+ * A host tier is a memfd.  It is mapped once as a whole for the mover, and by
+ * chunks into the windows of the spaces (window.c).  A flash tier is a file or
+ * block device, opened O_DIRECT so that blocks go straight between the drive and
+ * frames; a file system that cannot do that costs a copy through the page cache.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/mempolicy.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "embed.h"
+
+/* ---- host ---- */
+
+static int bind_node(void *base, u64 bytes, int node)
+{
+	unsigned long mask[16] = { 0 };
+
+	if (node < 0)
+		return 0;
+	if (node >= (int)(8 * sizeof(mask)) - 1)
+		return hawk_fail(-EINVAL, "host tier: no NUMA node %d", node);
+	mask[node / (8 * sizeof(long))] = 1ul << node % (8 * sizeof(long));
+	if (syscall(SYS_mbind, base, bytes, MPOL_BIND, mask, 8 * sizeof(mask), 0))
+		return hawk_fail(-errno, "host tier: memory of NUMA node %d", node);
+	return 0;
+}
+
+static int host_open(struct etier *t, const struct hawk_tier_add *a)
+{
+	struct sysinfo si;
+	int ret;
+
+	t->bytes = (u64)hawk_chunks(a->bytes) * HAWK_CHUNK_BYTES;
+	if (!sysinfo(&si) && t->bytes > (u64)si.totalram * si.mem_unit)
+		return hawk_fail(-ENOMEM, "host tier: %llu MiB asked for, the machine has %llu",
+				 (unsigned long long)t->bytes >> 20,
+				 (unsigned long long)si.totalram * si.mem_unit >> 20);
+	t->fd = memfd_create("hawk-host", MFD_CLOEXEC);
+	if (t->fd < 0)
+		return hawk_fail(-errno, "host tier: making its memory");
+	if (ftruncate(t->fd, (off_t)t->bytes)) {
+		ret = hawk_fail(-errno, "host tier: sizing its memory");
+		goto err_close;
+	}
+	t->base = mmap(NULL, t->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
+	if (t->base == MAP_FAILED) {
+		ret = hawk_fail(-errno, "host tier: mapping its memory");
+		goto err_close;
+	}
+	madvise(t->base, t->bytes, MADV_HUGEPAGE);	/* advice */
+	ret = bind_node(t->base, t->bytes, a->node);
+	if (ret)
+		goto err_unmap;
+	t->node = a->node;
+	return 0;
+
+err_unmap:
+	munmap(t->base, t->bytes);
+err_close:
+	close(t->fd);
+	return ret;
+}
+
+/* ---- flash ---- */
+
+static int is_flash(const char *path, const struct stat *st)
+{
+	if (S_ISREG(st->st_mode) || S_ISBLK(st->st_mode))
+		return 0;
+	return hawk_fail(-ENOTBLK, "flash %s: neither a block device nor a regular file", path);
+}
+
+/**
+ * embed_flash_prepare() - create or grow the flash file of a URL
+ *
+ * Its blocks are allocated here: a file system that is full says so now and not
+ * to an eviction.
+ */
+int embed_flash_prepare(const char *path, u64 bytes)
+{
+	int fd, ret = 0;
+	struct stat st;
+
+	if (bytes < HAWK_CHUNK_BYTES)
+		return hawk_fail(-EINVAL, "flash_size: at least %u bytes", HAWK_CHUNK_BYTES);
+	if (!stat(path, &st)) {
+		ret = is_flash(path, &st);
+		if (ret || S_ISBLK(st.st_mode))
+			return ret;
+	}
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return hawk_fail(-errno, "flash %s: opening the file for writing", path);
+	ret = -posix_fallocate(fd, 0, (off_t)bytes);
+	if (ret)
+		hawk_fail(ret, "flash %s: room for %llu MiB", path,
+			  (unsigned long long)bytes >> 20);
+	close(fd);
+	return ret;
+}
+
+static int flash_open_fd(const char *path, int flags)
+{
+	int fd = open(path, O_RDWR | O_DIRECT | O_CLOEXEC | flags);
+
+	if (fd >= 0 || errno != EINVAL)
+		return fd;
+	fd = open(path, O_RDWR | O_CLOEXEC | flags);
+	if (fd >= 0)
+		fprintf(stderr, "hawk: %s: its file system has no O_DIRECT, blocks go through "
+			"the page cache\n", path);
+	return fd;
+}
+
+static int flash_size(int fd, const struct stat *st, u64 *bytes)
+{
+	if (S_ISREG(st->st_mode)) {
+		*bytes = (u64)st->st_size;
+		return 0;
+	}
+	return ioctl(fd, BLKGETSIZE64, bytes) ? -errno : 0;
+}
+
+static int flash_open(struct etier *t, const struct hawk_tier_add *a)
+{
+	const char *path = (const char *)(uintptr_t)a->path;
+	struct stat st;
+	u64 have;
+	int ret;
+
+	if (stat(path, &st))
+		return hawk_fail(-errno, "flash %s", path);
+	ret = is_flash(path, &st);
+	if (ret)
+		return ret;
+	t->fd = flash_open_fd(path, S_ISBLK(st.st_mode) ? O_EXCL : 0);
+	if (t->fd < 0)
+		return hawk_fail(-errno, "flash %s: opening it for writing", path);
+	if (flock(t->fd, LOCK_EX | LOCK_NB)) {
+		ret = hawk_fail(errno == EWOULDBLOCK ? -EBUSY : -errno,
+				"flash %s: locking it, is it another device's flash?", path);
+		goto err_close;
+	}
+	ret = flash_size(t->fd, &st, &have);
+	if (ret) {
+		hawk_fail(ret, "flash %s: asking for its size", path);
+		goto err_close;
+	}
+	t->bytes = (u64)hawk_chunks(a->bytes ? a->bytes : have) * HAWK_CHUNK_BYTES;
+	if (!t->bytes || t->bytes > have) {
+		ret = hawk_fail(-ENOSPC, "flash %s: it has %llu bytes, at least %llu are needed",
+				path, (unsigned long long)have,
+				(unsigned long long)(t->bytes ? t->bytes : HAWK_CHUNK_BYTES));
+		goto err_close;
+	}
+	t->node = -1;
+	return 0;
+
+err_close:
+	close(t->fd);
+	return ret;
+}
+
+/* ---- both ---- */
+
+void embed_tier_free(struct etier *t)
+{
+	if (t->base)
+		munmap(t->base, t->bytes);
+	close(t->fd);
+	free(t->user);
+	t->base = NULL;
+	t->user = NULL;
+	t->kind = 0;
+}
+
+static int tier_register(struct embed *e, struct etier *new, u32 kind, u32 *id)
+{
+	u32 chunks = hawk_chunks(new->bytes);
+	struct etier *t;
+	int ret;
+
+	new->user = calloc(chunks, sizeof(*new->user));
+	if (!new->user)
+		return hawk_fail(-ENOMEM, "adding a tier");
+	ret = hawk_tier_add(e->engine, kind, chunks, id);
+	if (ret)
+		return hawk_fail(ret, "adding a tier");
+	t = &e->tier[*id];
+	t->fd = new->fd;
+	t->base = new->base;
+	t->bytes = new->bytes;
+	t->node = new->node;
+	t->user = new->user;
+	t->read_bytes = 0;
+	t->write_bytes = 0;
+	t->io_errors = 0;
+	t->kind = kind;
+	return 0;
+}
+
+int embed_tier_add(struct hawk *h, struct hawk_tier_add *a)
+{
+	struct embed *e = to_embed(h);
+	struct etier new = { 0 };
+	int ret;
+
+	ret = a->kind == HAWK_TIER_HOST ? host_open(&new, a) : flash_open(&new, a);
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&e->admin);
+	ret = tier_register(e, &new, a->kind, &a->tier);
+	pthread_mutex_unlock(&e->admin);
+	if (ret)
+		embed_tier_free(&new);
+	return ret;
+}
+
+int embed_tier_del(struct hawk *h, unsigned int tier)
+{
+	struct embed *e = to_embed(h);
+	int ret;
+
+	embed_clean(e);
+	pthread_mutex_lock(&e->admin);
+	ret = hawk_tier_remove(e->engine, tier);
+	if (!ret)
+		embed_tier_free(&e->tier[tier]);
+	pthread_mutex_unlock(&e->admin);
+	return ret ? hawk_fail(ret, "removing tier %u", tier) : 0;
+}
+
+int embed_tier_info(struct hawk *h, struct hawk_tier_info *info)
+{
+	struct embed *e = to_embed(h);
+	u32 total, nfree, dirty;
+	struct etier *t;
+	int ret;
+
+	pthread_mutex_lock(&e->admin);
+	ret = hawk_tier_usage(e->engine, info->tier, &total, &nfree, &dirty);
+	if (ret) {
+		pthread_mutex_unlock(&e->admin);
+		return hawk_fail(ret, "tier %u", info->tier);
+	}
+	t = &e->tier[info->tier];
+	info->kind = t->kind;
+	info->node = t->node;
+	info->bytes = (u64)total * HAWK_CHUNK_BYTES;
+	info->free_bytes = (u64)nfree * HAWK_CHUNK_BYTES;
+	info->quarantine_bytes = (u64)dirty * HAWK_CHUNK_BYTES;
+	info->read_bytes = hawk_load(&t->read_bytes);
+	info->write_bytes = hawk_load(&t->write_bytes);
+	info->io_errors = hawk_load(&t->io_errors);
+	pthread_mutex_unlock(&e->admin);
+	return 0;
+}
+
+/* ---- chunks that left their owner ---- */
+
+static void zero_chunk(struct etier *t, u32 chunk)
+{
+	u64 off = (u64)chunk * HAWK_CHUNK_BYTES;
+
+	if (fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
+		      HAWK_CHUNK_BYTES))
+		memset(t->base + off, 0, HAWK_CHUNK_BYTES);
+}
+
+/*
+ * Flash chunks are not zeroed: a space reads a flash frame only after it has
+ * written it, and checks its CRC.
+ */
+static bool clean_tier(struct embed *e, u32 tier)
+{
+	struct etier *t = &e->tier[tier];
+	u32 c = HAWK_NONE;
+	bool any = false;
+
+	pthread_mutex_lock(&t->lock);
+	while (t->kind && (c = hawk_tier_next_dirty(e->engine, tier, c)) != HAWK_NONE) {
+		if (t->kind == HAWK_TIER_HOST) {
+			window_forget(t, tier, c);
+			zero_chunk(t, c);
+		}
+		hawk_tier_clean(e->engine, tier, c);
+		any = true;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return any;
+}
+
+/**
+ * embed_clean() - make chunks that left their owner free again
+ * Return: whether there was one.
+ */
+bool embed_clean(struct embed *e)
+{
+	bool any = false;
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		any |= clean_tier(e, t);
+	return any;
+}

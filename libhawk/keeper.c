@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+/*
+ * keeper.c - the thread that looks after a device
+ *
+ * It ends leases when their time has come, and after blocks were put it writes
+ * cold ones to flash until embed.writeback of 1024 frames are clean or free, so
+ * that making room is mostly a matter of forgetting a frame.
+ */
+#include <time.h>
+
+#include "embed.h"
+
+#define NS		1000000000ull
+#define LOOK_AHEAD	8	/* buckets the engine looks at per call, at least */
+
+static bool stopping(struct embed *e)
+{
+	return __atomic_load_n(&e->keeper_stop, __ATOMIC_RELAXED);
+}
+
+/* Until the engine has gone round the buckets without finding a block to write. */
+static void write_tier(struct espace *sp, u32 tier)
+{
+	struct embed *e = sp->e;
+	struct hawk_move move[EMBED_PLAN_MAX];
+	struct hawk_plan plan = { .max = EMBED_PLAN_MAX, .move = move };
+	u32 idle = 0;
+
+	planner_enter(e);
+	while (idle * LOOK_AHEAD <= sp->geo.buckets && !stopping(e)) {
+		if (hawk_space_writeback(sp->space, tier, e->writeback, &plan)) {
+			plan_run(sp, &plan);
+			idle = 0;
+		} else {
+			idle++;
+		}
+	}
+	planner_leave(e);
+}
+
+static void write_ahead(struct embed *e)
+{
+	struct espace *sp = NULL;
+	u32 t;
+
+	while ((sp = espace_next(e, sp)))
+		for (t = 0; t < HAWK_TIERS_MAX; t++)
+			if (sp->win[t].base)
+				write_tier(sp, t);
+}
+
+/* Sleeps until it is poked or @until; the caller holds keeper_lock. */
+static void doze(struct embed *e, u64 until)
+{
+	struct timespec ts = { (time_t)(until / NS), (long)(until % NS) };
+
+	if (e->keeper_stop || e->keeper_poked || e->keeper_write)
+		return;
+	if (until)
+		pthread_cond_timedwait(&e->keeper_cond, &e->keeper_lock, &ts);
+	else
+		pthread_cond_wait(&e->keeper_cond, &e->keeper_lock);
+}
+
+static void *keeper(void *arg)
+{
+	struct embed *e = arg;
+	u64 next_lease;
+	bool write;
+
+	pthread_mutex_lock(&e->keeper_lock);
+	while (!e->keeper_stop) {
+		write = e->keeper_write;
+		__atomic_store_n(&e->keeper_write, false, __ATOMIC_RELAXED);
+		e->keeper_poked = false;
+		pthread_mutex_unlock(&e->keeper_lock);
+		if (write)
+			write_ahead(e);
+		next_lease = leases_expire(e, now_ns());
+		pthread_mutex_lock(&e->keeper_lock);
+		doze(e, next_lease);
+	}
+	pthread_mutex_unlock(&e->keeper_lock);
+	return NULL;
+}
+
+/* Blocks were put (@write), or there is a new lease. */
+void keeper_kick(struct embed *e, bool write)
+{
+	if (write && (!e->writeback || __atomic_load_n(&e->keeper_write, __ATOMIC_RELAXED)))
+		return;
+	pthread_mutex_lock(&e->keeper_lock);
+	if (write)
+		__atomic_store_n(&e->keeper_write, true, __ATOMIC_RELAXED);
+	else
+		e->keeper_poked = true;
+	pthread_cond_signal(&e->keeper_cond);
+	pthread_mutex_unlock(&e->keeper_lock);
+}
+
+int keeper_start(struct embed *e)
+{
+	int ret = -pthread_create(&e->keeper, NULL, keeper, e);
+
+	return ret ? hawk_fail(ret, "starting the keeper thread") : 0;
+}
+
+void keeper_stop(struct embed *e)
+{
+	pthread_mutex_lock(&e->keeper_lock);
+	__atomic_store_n(&e->keeper_stop, true, __ATOMIC_RELAXED);
+	pthread_cond_signal(&e->keeper_cond);
+	pthread_mutex_unlock(&e->keeper_lock);
+	pthread_join(e->keeper, NULL);
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+/*
+ * move.c - executing plans
+ */
+#include "crc32c.h"
+#include "embed.h"
+
+static void count(u64 *counter, u64 n)
+{
+	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+static void complete(struct embed *e, struct hawk_move *m)
+{
+	hawk_move_complete(m);
+	moved_note(e);
+}
+
+/* A transfer has ended: check what was read, count, tell the engine. */
+static void transfer_done(struct embed *e, struct hawk_move *m, u32 bytes)
+{
+	bool read = m->kind == HAWK_MOVE_READ;
+	struct etier *flash = &e->tier[read ? m->src_tier : m->dst_tier];
+
+	if (!m->result && read && m->crc !=
+	    hawk_crc32c(e->tier[m->dst_tier].base + m->dst_off, bytes))
+		m->result = -EILSEQ;
+	if (m->result)
+		count(&flash->io_errors, 1);
+	else
+		count(read ? &flash->read_bytes : &flash->write_bytes, bytes);
+	complete(e, m);
+}
+
+static void copy(struct embed *e, struct hawk_move *m, u32 bytes)
+{
+	memcpy(e->tier[m->dst_tier].base + m->dst_off, e->tier[m->src_tier].base + m->src_off,
+	       bytes);
+	m->result = 0;
+	complete(e, m);
+}
+
+/*
+ * What comes before any transfer: copies, checksums, and mapping the frames that
+ * are read into, since the engine publishes their translations.
+ * Return: false if the move has ended here.
+ */
+static bool prepare(struct espace *sp, struct hawk_move *m)
+{
+	struct embed *e = sp->e;
+	u32 bytes = sp->geo.block_bytes;
+
+	hawk_assert(m->space == sp->space);
+	switch (m->kind) {
+	case HAWK_MOVE_COPY:
+		copy(e, m, bytes);
+		return false;
+	case HAWK_MOVE_WRITE:
+		m->crc = hawk_crc32c(e->tier[m->src_tier].base + m->src_off, bytes);
+		return true;
+	default:
+		if (!window_map(sp, m->dst_tier, m->dst_frame))
+			return true;
+		m->result = -ECANCELED;
+		complete(e, m);
+		return false;
+	}
+}
+
+/**
+ * plan_run() - make the moves of a plan of @sp and empty it
+ *
+ * The moves keep their results until the plan is filled again.
+ */
+void plan_run(struct espace *sp, struct hawk_plan *plan)
+{
+	struct embed *e = sp->e;
+	struct eio *io = NULL;
+	u32 i;
+
+	for (i = 0; i < plan->n; i++) {
+		if (!prepare(sp, &plan->move[i]))
+			continue;
+		if (!io)
+			io = eio_take(e);
+		eio_queue(e, io, &plan->move[i], sp->geo.block_bytes, transfer_done);
+	}
+	eio_finish(e, io, sp->geo.block_bytes, transfer_done);
+	plan->n = 0;
+}
+
+/* Hands the moves back untried. */
+void plan_cancel(struct embed *e, struct hawk_plan *plan)
+{
+	u32 i;
+
+	for (i = 0; i < plan->n; i++) {
+		plan->move[i].result = -ECANCELED;
+		complete(e, &plan->move[i]);
+	}
+	plan->n = 0;
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+/*
+ * run.c - a batch that may have to move blocks
+ *
+ * A verb goes over its unfinished items and asks the engine for each; what the
+ * engine wants moved gathers in a plan.  run_step() then makes the moves, or
+ * waits for those of others, and the verb goes over what is left again.
+ */
+#include "embed.h"
+
+void run_start(struct run *r, struct ekv *kv, struct hawk_batch *b)
+{
+	r->kv = kv;
+	r->b = b;
+	r->it = (struct hawk_item *)(uintptr_t)b->items;
+	r->plan = (struct hawk_plan) { .max = EMBED_PLAN_MAX, .move = r->move };
+	r->item_done = NULL;
+	planner_enter(kv->sp->e);
+}
+
+void run_end(struct run *r)
+{
+	planner_leave(r->kv->sp->e);
+}
+
+/* A pass over the items begins. */
+void run_pass(struct run *r)
+{
+	r->seen = moved_count(r->kv->sp->e);
+}
+
+/**
+ * run_step() - after a pass that left items unfinished
+ * Return: 0: look again; -ETIME: the deadline has passed, nothing was moved;
+ * -EAGAIN: there is nothing to move and nothing to wait for.
+ */
+int run_step(struct run *r)
+{
+	struct embed *e = r->kv->sp->e;
+	int ret;
+
+	if (r->plan.n) {
+		if (r->b->deadline_ns && now_ns() >= r->b->deadline_ns) {
+			plan_cancel(e, &r->plan);
+			return -ETIME;
+		}
+		plan_run(r->kv->sp, &r->plan);
+		return 0;
+	}
+	ret = moved_wait(e, r->seen, r->b->deadline_ns);
+	if (ret == -EAGAIN && embed_clean(e))
+		return 0;
+	return ret;
+}
+
+/* Notes a pin that the engine has given; drops it if that fails. */
+int run_pin(struct ekv *kv, u64 vt, struct hawk_ref ref)
+{
+	struct espace *sp = kv->sp;
+	int ret;
+
+	ret = window_map(sp, HAWK_VT_TIER(vt), HAWK_VT_FRAME(vt));
+	if (!ret)
+		ret = pins_add(kv, ref);
+	if (ret)
+		hawk_block_unpin(sp->space, ref);
+	return ret;
+}
+
+/* Counts the results; what failed has no translation. */
+void batch_finish(struct hawk_batch *b)
+{
+	struct hawk_item *it = (struct hawk_item *)(uintptr_t)b->items;
+	u32 i;
+
+	b->done = 0;
+	b->prefix = 0;
+	for (i = 0; i < b->count; i++) {
+		if (it[i].status) {
+			it[i].vt = 0;
+			continue;
+		}
+		b->done++;
+		if (b->prefix == i)
+			b->prefix++;
+	}
+}

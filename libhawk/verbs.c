@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT
+/*
+ * verbs.c - the batch calls of the embedded backend, except GET and RELOAD
+ */
+#include "embed.h"
+
+static struct hawk_item *items_of(const struct hawk_batch *b)
+{
+	return (struct hawk_item *)(uintptr_t)b->items;
+}
+
+static u64 block_lid(const struct ekv *kv, u64 lid)
+{
+	return hawk_lid_block(lid, kv->sp->geo.block_tokens);
+}
+
+/* Whether the space's geometry has such a block. */
+static bool lid_ok(const struct ekv *kv, u64 lid)
+{
+	const struct hawk_space_create *g = &kv->sp->geo;
+
+	return hawk_lid_seq(lid) && hawk_lid_layer(lid) < g->layers &&
+	       hawk_lid_head(lid) < g->head_groups;
+}
+
+/* The key of an item, NULL for none. */
+static const u8 *key_of(const struct hawk_item *it)
+{
+	return hawk_key_is_zero(it->key) ? NULL : it->key;
+}
+
+/* ---- ALLOC ---- */
+
+static int alloc_one(struct run *r, struct hawk_item *it, u64 now)
+{
+	struct hawk_space *s = r->kv->sp->space;
+	bool nowait = r->b->flags & HAWK_BATCH_NOWAIT;
+	struct hawk_ref ref;
+	u64 vt;
+	int ret;
+
+	ret = hawk_block_alloc(s, it->lid, key_of(it), r->b->tier, now,
+			       nowait ? NULL : &r->plan, &vt);
+	if (ret == -EAGAIN)
+		return nowait ? -EAGAIN : RUN_PENDING;
+	if (ret == -ENOSPC && embed_clean(r->kv->sp->e))
+		return RUN_PENDING;
+	if (ret)
+		return ret;
+	it->lid = block_lid(r->kv, it->lid);
+	ret = hawk_block_ref(s, it->lid, &vt, &ref);
+	hawk_assert(!ret);	/* a block that is being filled keeps its LID */
+	it->vt = vt;
+	return run_pin(r->kv, vt, ref);
+}
+
+static bool alloc_pass(struct run *r)
+{
+	bool left = false;
+	u64 now = now_ns();
+	u32 i;
+
+	run_pass(r);
+	for (i = 0; i < r->b->count; i++) {
+		struct hawk_item *it = &r->it[i];
+
+		if (it->status != RUN_PENDING)
+			continue;
+		if (r->plan.n < r->plan.max)
+			it->status = alloc_one(r, it, now);
+		left |= it->status == RUN_PENDING;
+	}
+	return left;
+}
+
+static int verb_alloc(struct ekv *kv, struct hawk_batch *b)
+{
+	struct hawk_item *it = items_of(b);
+	struct run r;
+	int ret;
+	u32 i;
+
+	for (i = 0; i < b->count; i++) {
+		it[i].status = it[i].flags || it[i].arg || !lid_ok(kv, it[i].lid) ?
+			       -EINVAL : RUN_PENDING;
+	}
+	run_start(&r, kv, b);
+	while (alloc_pass(&r)) {
+		ret = run_step(&r);
+		for (i = 0; ret && i < b->count; i++)
+			if (it[i].status == RUN_PENDING)
+				it[i].status = ret;
+	}
+	run_end(&r);
+	return 0;
+}
+
+/* ---- UNSHARE ---- */
+
+static int unshare_one(struct run *r, struct hawk_item *it)
+{
+	struct ekv *kv = r->kv;
+	int ret, step = 0;
+	u64 vt;
+
+	it->lid = block_lid(kv, it->lid);
+	do {
+		run_pass(r);
+		ret = pins_unshare(kv, it->lid, now_ns(), &r->plan, &vt);
+		if (ret == -EAGAIN)
+			step = run_step(r);
+	} while (ret == -EAGAIN && !step);
+	if (ret == -EAGAIN)
+		return step;
+	plan_run(kv->sp, &r->plan);	/* the copy */
+	if (ret)
+		return ret;
+	it->vt = vt;
+	return window_map(kv->sp, HAWK_VT_TIER(vt), HAWK_VT_FRAME(vt));
+}
+
+static int verb_unshare(struct ekv *kv, struct hawk_batch *b)
+{
+	struct hawk_item *it = items_of(b);
+	struct run r;
+	u32 i;
+
+	run_start(&r, kv, b);
+	for (i = 0; i < b->count; i++)
+		it[i].status = it[i].flags || it[i].arg ? -EINVAL : unshare_one(&r, &it[i]);
+	run_end(&r);
+	return 0;
+}
+
+/* ---- PUT, PIN, UNPIN, FORK, FREE, TRANSLATE: one item, no move ---- */
+
+static int put_one(struct ekv *kv, struct hawk_batch *b, struct hawk_item *it, u64 now)
+{
+	if (it->flags || it->arg)
+		return -EINVAL;
+	it->lid = block_lid(kv, it->lid);
+	return pins_put(kv, it->lid, key_of(it), b->flags & HAWK_BATCH_KEEP_PIN, now);
+}
+
+static int pin_one(struct ekv *kv, struct hawk_batch *b, struct hawk_item *it, u64 now)
+{
+	struct hawk_ref ref;
+	u64 vt;
+	int ret;
+
+	(void)b;
+	if (it->flags || it->arg)
+		return -EINVAL;
+	it->lid = block_lid(kv, it->lid);
+	ret = hawk_block_pin(kv->sp->space, it->lid, now, &vt, &ref);
+	if (ret)
+		return ret;
+	it->vt = vt;
+	return run_pin(kv, vt, ref);
+}
+
+static int unpin_one(struct ekv *kv, struct hawk_batch *b, struct hawk_item *it, u64 now)
+{
+	(void)b;
+	(void)now;
+	if (it->flags || it->arg)
+		return -EINVAL;
+	it->lid = block_lid(kv, it->lid);
+	return pins_drop(kv, it->lid, it->vt);
+}
+
+static int fork_one(struct ekv *kv, struct hawk_batch *b, struct hawk_item *it, u64 now)
+{
+	int ret;
+
+	(void)b;
+	(void)now;
+	if (it->flags || !lid_ok(kv, it->arg))
+		return -EINVAL;
+	ret = hawk_block_fork(kv->sp->space, it->lid, it->arg);
+	if (!ret)
+		it->vt = hawk_space_translate(kv->sp->space, it->arg);
+	return ret;
+}
+
+static int free_one(struct ekv *kv, struct hawk_batch *b, struct hawk_item *it, u64 now)
+{
+	(void)b;
+	(void)now;
+	if (it->flags & ~HAWK_ITEM_BY_KEY || it->arg)
+		return -EINVAL;
+	if (!(it->flags & HAWK_ITEM_BY_KEY))
+		return hawk_block_free(kv->sp->space, it->lid);
+	return key_of(it) ? hawk_key_free(kv->sp->space, it->key) : -EINVAL;
+}
+
+static int translate_one(struct ekv *kv, struct hawk_batch *b, struct hawk_item *it, u64 now)
+{
+	(void)b;
+	(void)now;
+	if (it->flags || it->arg)
+		return -EINVAL;
+	it->vt = hawk_space_translate(kv->sp->space, it->lid);
+	return it->vt ? 0 : -ENOENT;
+}
+
+static int each(struct ekv *kv, struct hawk_batch *b,
+		int (*one)(struct ekv *kv, struct hawk_batch *b, struct hawk_item *it, u64 now))
+{
+	struct hawk_item *it = items_of(b);
+	u64 now = now_ns();
+	u32 i;
+
+	for (i = 0; i < b->count; i++)
+		it[i].status = one(kv, b, &it[i], now);
+	return 0;
+}
+
+/* ---- LOOKUP ---- */
+
+/* When the lease of a look-up ends. */
+static int lease_end_time(const struct hawk_batch *b, u64 now, u64 *ends)
+{
+	*ends = b->deadline_ns ? b->deadline_ns : now + HAWK_LEASE_DEFAULT_NS;
+	if (*ends > now && *ends - now <= HAWK_LEASE_MAX_NS)
+		return 0;
+	return hawk_fail(-EINVAL, "a lease ends after now and within %llu seconds",
+			 HAWK_LEASE_MAX_NS / 1000000000);
+}
+
+static int lookup_one(struct ekv *kv, struct hawk_item *it, struct elease *l, u64 now)
+{
+	struct hawk_ref ref;
+	u64 lid, vt;
+	int ret;
+
+	if (it->flags & ~HAWK_ITEM_BY_KEY || it->arg || !key_of(it))
+		return -EINVAL;
+	ret = hawk_block_find(kv->sp->space, it->key, l != NULL, now, &lid, &vt, &ref);
+	if (ret)
+		return ret;
+	it->lid = lid;
+	it->vt = vt;
+	if (l)
+		l->ref[l->n++] = ref;
+	return 0;
+}
+
+static int verb_lookup(struct ekv *kv, struct hawk_batch *b)
+{
+	struct hawk_item *it = items_of(b);
+	u64 now = now_ns(), ends = 0;
+	struct elease *l = NULL;
+	bool prefix = true;
+	u32 i;
+
+	if (b->flags & HAWK_BATCH_LEASE) {
+		if (lease_end_time(b, now, &ends))
+			return -EINVAL;
+		l = lease_new(kv, b->count);
+		if (!l)
+			return hawk_fail(-ENOMEM, "a lease on %u blocks", b->count);
+	}
+	for (i = 0; i < b->count; i++) {
+		it[i].status = lookup_one(kv, &it[i], prefix ? l : NULL, now);
+		prefix &= !it[i].status;
+	}
+	b->lease = 0;
+	if (l && l->n)
+		b->lease = lease_start(l, ends);
+	else if (l)
+		lease_cancel(l);
+	return 0;
+}
+
+static int check_tier(struct ekv *kv, const struct hawk_batch *b)
+{
+	if (b->tier == HAWK_TIER_ANY || kv->base.window[b->tier])
+		return 0;
+	return hawk_fail(-EINVAL, "tier %u is no host tier of the space", b->tier);
+}
+
+static int dispatch(struct ekv *kv, unsigned int op, struct hawk_batch *b)
+{
+	switch (op) {
+	case HAWK_IOC_ALLOC:
+		return verb_alloc(kv, b);
+	case HAWK_IOC_PUT:
+		keeper_kick(kv->sp->e, true);
+		return each(kv, b, put_one);
+	case HAWK_IOC_LOOKUP:
+		return verb_lookup(kv, b);
+	case HAWK_IOC_PIN:
+		return each(kv, b, pin_one);
+	case HAWK_IOC_UNPIN:
+		return each(kv, b, unpin_one);
+	case HAWK_IOC_GET:
+	case HAWK_IOC_RELOAD:
+		return embed_get(kv, op, b, NULL);
+	case HAWK_IOC_FORK:
+		return each(kv, b, fork_one);
+	case HAWK_IOC_UNSHARE:
+		return verb_unshare(kv, b);
+	case HAWK_IOC_FREE:
+		return each(kv, b, free_one);
+	default:
+		return each(kv, b, translate_one);
+	}
+}
+
+int embed_batch(struct hawk_kv *base, unsigned int op, struct hawk_batch *b)
+{
+	struct ekv *kv = to_ekv(base);
+	int ret;
+
+	ret = check_tier(kv, b);
+	if (ret)
+		return ret;
+	if (b->flags & HAWK_BATCH_ASYNC)
+		return async_submit(kv, op, b);
+	ret = dispatch(kv, op, b);
+	if (!ret)
+		batch_finish(b);
+	return ret;
+}
