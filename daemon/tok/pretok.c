@@ -9,13 +9,19 @@
 
 #include <errno.h>
 
+/* White_Space of Unicode; \s of PCRE2 also takes U+180E. */
+#define SPACE		"\\t-\\r \\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}"	\
+			"\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
+#define SPACES		"[" SPACE "]+(?![^" SPACE "])"
+
 #define CONTRACTIONS	"'s|'t|'re|'ve|'m|'ll|'d"
-#define GPT2_WORDS	CONTRACTIONS "| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+" \
-			"|\\s+(?!\\S)"
+#define GPT2_WORDS	CONTRACTIONS "| ?\\p{L}+| ?\\p{N}+| ?[^" SPACE	\
+			"\\p{L}\\p{N}]+|" SPACES
 /* Llama 3 and Qwen 2 differ in how many digits make a word. */
 #define LLAMA3_WORDS(digits)						\
 	"(?i:" CONTRACTIONS ")|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" digits	\
-	"| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+	"| ?[^" SPACE "\\p{L}\\p{N}]+[\\r\\n]*|[" SPACE "]*[\\r\\n]+|"	\
+	SPACES "|[" SPACE "]+"
 
 static const struct {
 	const char *name;	/* tokenizer.ggml.pre */
