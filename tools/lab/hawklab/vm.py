@@ -156,10 +156,11 @@ class Guest:
                         self.on_status(data, on_up)
                     elif key.data in streams:
                         streams[key.data].feed(data)
-                if self.status() and all(s.done for s in streams.values()):
-                    return self.result(*self.status())
+                status = self.status()
+                if status and (status[1] or all(s.done for s in streams.values())):
+                    return self.result(*status)
                 if not selector.get_map():
-                    return self.result(*(self.status() or (EXIT_LAB, self.death())))
+                    return self.result(*(status or (EXIT_LAB, self.death())))
 
     def on_status(self, data, on_up):
         self.status_text += data
