@@ -35,3 +35,18 @@ $(BUILD)/bin/hawk-exec: $(BUILD)/obj/daemon/exec/hawk_exec.o $(HAWKEXEC_LIB)
 
 LIBS  += $(HAWKEXEC_LIB)
 PROGS += $(BUILD)/bin/hawk-exec
+
+# Unit tests: tests/unit/daemon_NAME.c
+HAWKEXEC_TESTS := $(addprefix $(BUILD)/tests/,daemon_gguf daemon_tok daemon_exec daemon_models)
+HAWKEXEC_TEST_OBJS := $(BUILD)/obj/tests/unit/daemon_fixture.o
+$(BUILD)/obj/tests/unit/daemon_%.o: CFLAGS_COMMON += -Idaemon -D_GNU_SOURCE
+
+$(HAWKEXEC_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(HAWKEXEC_TEST_OBJS) \
+				     $(HAWKEXEC_LIB)
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	@$(CC) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson $(HAWKEXEC_LDLIBS)
+
+TESTS_UNIT += $(HAWKEXEC_TESTS)
+
+include daemon/serve.mk

@@ -84,7 +84,7 @@ enum MHD_Result http_reply(struct call *c, int status, const char *type, char *b
 static enum MHD_Result queue_json(struct call *c, int status, json_t *o,
 				  unsigned int retry_after_s, const char *allow)
 {
-	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(7)) : NULL;
 
 	json_decref(o);
 	if (!text) {

@@ -13,7 +13,7 @@
 
 static void stream_event(struct call *c, json_t *o)
 {
-	char *text = json_dumps(o, JSON_COMPACT);
+	char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(7));
 
 	json_decref(o);
 	if (!text) {
