@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * batch.c - the batch calls: check, copy in, run or queue, copy out
+ *
+ * A batch fails as a whole only for what concerns all of it (its structure, its
+ * memory, a signal before anything was done).  Else it returns 0 and every item
+ * has a status.  Items are copied once on the way in and once on the way out:
+ * what a client changes meanwhile does not matter.
+ */
+#include "hawk.h"
+
+#include <linux/ktime.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+static int hawk_batch_check_tier(struct hawk_as *as, const struct hawk_batch_op *op, u32 tier)
+{
+	if (tier == HAWK_TIER_ANY)
+		return 0;
+	if (!op->waits)
+		return tier ? -EINVAL : 0;
+	if (tier >= HAWK_TIERS_MAX || !as->mem[tier] || as->mem[tier]->kind != HAWK_TIER_HOST)
+		return -EINVAL;
+	return 0;
+}
+
+static int hawk_batch_check_lease(struct hawk_batch *arg)
+{
+	u64 now = ktime_get_ns();
+
+	if (!arg->deadline_ns)
+		arg->deadline_ns = now + HAWK_LEASE_DEFAULT_NS;
+	if (arg->deadline_ns <= now || arg->deadline_ns - now > HAWK_LEASE_MAX_NS)
+		return -EINVAL;
+	return 0;
+}
+
+static int hawk_batch_check(struct hawk_file *f, const struct hawk_batch_op *op,
+			    struct hawk_batch *arg)
+{
+	if (arg->flags & ~op->flags)
+		return -EOPNOTSUPP;
+	if (!arg->count)
+		return -EINVAL;
+	if (arg->count > HAWK_BATCH_MAX)
+		return -E2BIG;
+	if (op->writes && !f->writable)
+		return -EACCES;
+	if (arg->flags & HAWK_BATCH_LEASE) {
+		if (hawk_batch_check_lease(arg))
+			return -EINVAL;
+	} else if (arg->deadline_ns && !op->waits) {
+		return -EINVAL;
+	}
+	if (arg->deadline_ns > KTIME_MAX)
+		return -EINVAL;
+	if ((arg->flags & HAWK_BATCH_ASYNC) && !hawk_file_cq(f))
+		return -EINVAL;
+	return hawk_batch_check_tier(f->as, op, arg->tier);
+}
+
+static int hawk_job_alloc_state(struct hawk_job *job)
+{
+	u32 n = job->arg.count, i;
+
+	job->plan.max = HAWK_PLAN_MOVES;
+	job->plan.move = kmalloc_array(HAWK_PLAN_MOVES, sizeof(*job->plan.move),
+				       GFP_KERNEL_ACCOUNT);
+	job->plan_item = kmalloc_array(HAWK_PLAN_MOVES, sizeof(*job->plan_item),
+				       GFP_KERNEL_ACCOUNT);
+	job->st = kvcalloc(n, sizeof(*job->st), GFP_KERNEL_ACCOUNT);
+	if (!job->plan.move || !job->plan_item || !job->st)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		list_add_tail(&job->st[i].node, &job->todo);
+	return 0;
+}
+
+static void hawk_job_free(struct kref *ref)
+{
+	struct hawk_job *job = container_of(ref, struct hawk_job, ref);
+
+	kvfree(job->st);
+	kfree(job->plan_item);
+	kfree(job->plan.move);
+	kvfree(job->items);
+	kfree(job);
+}
+
+void hawk_job_put(struct hawk_job *job)
+{
+	kref_put(&job->ref, hawk_job_free);
+}
+
+static struct hawk_job *hawk_job_create(struct hawk_file *f, const struct hawk_batch_op *op,
+					const struct hawk_batch *arg)
+{
+	struct hawk_job *job = kzalloc(sizeof(*job), GFP_KERNEL_ACCOUNT);
+	int ret = -ENOMEM;
+
+	if (!job)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&job->ref);
+	job->op = op;
+	job->f = f;
+	job->as = f->as;
+	job->arg = *arg;
+	job->pending = arg->count;
+	job->limit = arg->count;
+	job->async = arg->flags & HAWK_BATCH_ASYNC;
+	INIT_LIST_HEAD(&job->todo);
+	INIT_LIST_HEAD(&job->blocked);
+	init_llist_head(&job->ready);
+	job->items = kvmalloc_array(arg->count, sizeof(*job->items), GFP_KERNEL_ACCOUNT);
+	if (!job->items)
+		goto err_put;
+	ret = -EFAULT;
+	if (copy_from_user(job->items, u64_to_user_ptr(arg->items),
+			   array_size(arg->count, sizeof(*job->items))))
+		goto err_put;
+	ret = op->waits ? hawk_job_alloc_state(job) : 0;
+	if (ret)
+		goto err_put;
+	if (arg->flags & HAWK_BATCH_LEASE) {
+		job->lease = hawk_lease_alloc(f, arg->count);
+		ret = job->lease ? 0 : -ENOMEM;
+		if (ret)
+			goto err_put;
+	}
+	return job;
+
+err_put:
+	hawk_job_put(job);
+	return ERR_PTR(ret);
+}
+
+/* The lease becomes known under its id; one without blocks ends. */
+static int hawk_batch_finish_lease(struct hawk_job *job, struct hawk_batch *arg)
+{
+	struct hawk_lease *l = job->lease;
+	int id;
+
+	arg->lease = 0;
+	if (!l)
+		return 0;
+	job->lease = NULL;
+	id = l->n ? hawk_lease_start(l, job->arg.deadline_ns) : 0;
+	if (id <= 0) {
+		hawk_lease_end(l);
+		return id;
+	}
+	arg->lease = id;
+	return 0;
+}
+
+/* Counts the results into the argument and hands the items back. */
+static int hawk_batch_finish(struct hawk_job *job, struct hawk_batch *arg)
+{
+	u32 n = job->arg.count, i;
+	int ret = hawk_batch_finish_lease(job, arg);
+
+	if (ret)
+		return ret;
+	for (i = 0; i < n && !job->items[i].status; i++)
+		;
+	arg->prefix = i;
+	for (arg->done = i; i < n; i++)
+		arg->done += !job->items[i].status;
+	return copy_to_user(u64_to_user_ptr(arg->items), job->items,
+			    array_size(n, sizeof(*job->items))) ? -EFAULT : 0;
+}
+
+static void hawk_batch_work(struct work_struct *work)
+{
+	struct hawk_job *job = container_of(work, struct hawk_job, work);
+	struct hawk_file *f = job->f;
+	struct hawk_cqe cqe = {
+		.user_data = job->arg.user_data,
+		.flags = HAWK_CQE_BATCH,
+	};
+	u32 i;
+
+	hawk_job_run(job);
+	for (i = 0; i < job->arg.count; i++)
+		cqe.index += !job->items[i].status;
+	hawk_cq_post(f, &cqe);
+	hawk_job_put(job);
+	hawk_file_put(f);
+}
+
+static int hawk_batch_queue(struct hawk_job *job, struct hawk_batch *arg)
+{
+	int ret = hawk_cq_reserve(job->f->cq, arg->count + 1);
+
+	if (ret) {
+		hawk_job_put(job);
+		return ret;
+	}
+	arg->done = 0;
+	arg->prefix = 0;
+	arg->lease = 0;
+	kref_get(&job->f->ref);
+	INIT_WORK(&job->work, hawk_batch_work);
+	queue_work(hawk_dev.batch_wq, &job->work);
+	return 0;
+}
+
+/**
+ * hawk_batch() - do a batch call
+ * @f: caller's file, has a space
+ * @nr: number of the call
+ * @arg: its argument; the results are written into it
+ *
+ * Return: 0; -EOPNOTSUPP, -EINVAL, -E2BIG: the argument; -EACCES: the file may not
+ * write; -EBUSY: no room in the ring; -EFAULT; -ENOMEM; -EINTR: nothing was done.
+ */
+int hawk_batch(struct hawk_file *f, unsigned int nr, struct hawk_batch *arg)
+{
+	const struct hawk_batch_op *op = hawk_batch_op(nr);
+	struct hawk_job *job;
+	int ret;
+
+	ret = hawk_batch_check(f, op, arg);
+	if (ret)
+		return ret;
+	job = hawk_job_create(f, op, arg);
+	if (IS_ERR(job))
+		return PTR_ERR(job);
+	if (job->async)
+		return hawk_batch_queue(job, arg);
+	ret = hawk_job_run(job);
+	if (!ret)
+		ret = hawk_batch_finish(job, arg);
+	hawk_job_put(job);
+	return ret;
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * batch_ops.c - what each batch call does with one item
+ *
+ * A step is tried again until it gives a final status, so it begins from where
+ * the item stands (struct hawk_item_state) and changes nothing before it can
+ * finish.
+ */
+#include "hawk.h"
+#include "trace.h"
+
+#define HAWK_PIN_TRIES	4	/* a block may be evicted between reload and pin */
+
+static int hawk_item_check(struct hawk_job *job, const struct hawk_item *it)
+{
+	if (it->flags & ~job->op->item_flags)
+		return -EOPNOTSUPP;
+	if (it->arg && !job->op->arg)
+		return -EINVAL;
+	if ((it->flags & HAWK_ITEM_BY_KEY) && !hawk_item_key(it))
+		return -EINVAL;
+	return 0;
+}
+
+/* For the caller to see: the LID of the block, not of a token in it. */
+static void hawk_item_round(struct hawk_job *job, struct hawk_item *it)
+{
+	it->lid = hawk_lid_block(it->lid, job->as->info.block_tokens);
+}
+
+/* The engine's answer where it needs moves: is it final? */
+static int hawk_wait_or(int ret)
+{
+	return ret == -EAGAIN || ret == -EINPROGRESS ? HAWK_STEP_WAIT : ret;
+}
+
+/* ---- calls that may wait ---- */
+
+static int hawk_step_alloc(struct hawk_job *job, u32 i)
+{
+	bool nowait = job->arg.flags & HAWK_BATCH_NOWAIT;
+	struct hawk_space *s = job->as->space;
+	struct hawk_item *it = &job->items[i];
+	struct hawk_ref ref;
+	int ret = hawk_item_check(job, it);
+
+	if (ret)
+		return ret;
+	hawk_item_round(job, it);
+	ret = hawk_block_alloc(s, it->lid, hawk_item_key(it), job->arg.tier, job->now,
+			       nowait ? NULL : &job->plan, &it->vt);
+	if (ret == -ENOSPC || ret == -EDQUOT)
+		trace_hawk_quota(job->as->id, it->lid, ret);
+	if (ret)
+		return nowait ? ret : hawk_wait_or(ret);
+	/* Our pin keeps it: nobody can end it before it is written down. */
+	ret = hawk_block_ref(s, it->lid, &it->vt, &ref);
+	if (!ret)
+		ret = hawk_pin_add(job->f, ref);
+	trace_hawk_alloc(job->as->id, it->lid, it->vt, ret);
+	return ret;
+}
+
+/* Find the block by key and lease it until the item is done. */
+static int hawk_item_by_key(struct hawk_job *job, u32 i)
+{
+	struct hawk_item_state *st = &job->st[i];
+	struct hawk_item *it = &job->items[i];
+	int ret;
+
+	if (st->leased || !(it->flags & HAWK_ITEM_BY_KEY))
+		return 0;
+	ret = hawk_block_find(job->as->space, it->key, true, job->now, &it->lid, &it->vt,
+			      &st->ref);
+	st->leased = !ret;
+	return ret;
+}
+
+/* A LID may have been given to another block since the key was looked up. */
+static int hawk_get_pin(struct hawk_job *job, u32 i)
+{
+	struct hawk_item_state *st = &job->st[i];
+	struct hawk_item *it = &job->items[i];
+	struct hawk_ref ref;
+	int ret = hawk_block_pin(job->as->space, it->lid, job->now, &it->vt, &ref);
+
+	if (ret)
+		return ret;
+	if (st->leased && (ref.block != st->ref.block || ref.gen != st->ref.gen)) {
+		hawk_block_unpin(job->as->space, ref);
+		return -ENOENT;
+	}
+	return hawk_pin_add(job->f, ref);
+}
+
+static int hawk_step_get(struct hawk_job *job, u32 i)
+{
+	struct hawk_item *it = &job->items[i];
+	int ret = hawk_item_check(job, it), tries;
+
+	if (ret)
+		return ret;
+	ret = hawk_item_by_key(job, i);
+	if (ret)
+		goto out;
+	hawk_item_round(job, it);
+	for (tries = 0; tries < HAWK_PIN_TRIES; tries++) {
+		ret = hawk_get_pin(job, i);
+		if (ret != -EAGAIN || (job->arg.flags & HAWK_BATCH_NOWAIT))
+			break;
+		ret = hawk_block_reload(job->as->space, it->lid, job->arg.tier, job->now,
+					&job->plan);
+		if (ret) {
+			ret = hawk_wait_or(ret);
+			break;
+		}
+		ret = -EAGAIN;	/* in a host tier but not to be pinned: FILLING */
+	}
+	if (ret == -ENOENT && job->st[i].read_error)
+		ret = -EIO;
+out:
+	if (ret != HAWK_STEP_WAIT)
+		trace_hawk_get(job->as->id, it->lid, it->vt, ret);
+	return ret;
+}
+
+static void hawk_undo_get(struct hawk_job *job, u32 i)
+{
+	hawk_pin_drop(job->f, job->items[i].lid, job->items[i].vt);
+}
+
+static int hawk_step_reload(struct hawk_job *job, u32 i)
+{
+	struct hawk_item *it = &job->items[i];
+	struct hawk_ref ref;
+	int ret = hawk_item_check(job, it);
+
+	if (ret)
+		return ret;
+	ret = hawk_item_by_key(job, i);
+	if (ret)
+		return ret;
+	hawk_item_round(job, it);
+	ret = hawk_block_reload(job->as->space, it->lid, job->arg.tier, job->now, &job->plan);
+	if (ret == -ENOENT && job->st[i].read_error)
+		return -EIO;
+	if (ret)
+		return hawk_wait_or(ret);
+	ret = hawk_block_ref(job->as->space, it->lid, &it->vt, &ref);
+	trace_hawk_reload(job->as->id, it->lid, it->vt, ret);
+	return ret;
+}
+
+static int hawk_step_unshare(struct hawk_job *job, u32 i)
+{
+	struct hawk_item_state *st = &job->st[i];
+	struct hawk_item *it = &job->items[i];
+	u32 before = job->plan.n;
+	int ret = hawk_item_check(job, it);
+
+	if (ret || st->copied)
+		return ret;
+	hawk_item_round(job, it);
+	ret = hawk_wait_or(hawk_pin_unshare(job->f, it->lid, job->now, &job->plan, &it->vt));
+	if (ret)
+		return ret;
+	/* Not before its copy has been made; copies do not fail. */
+	st->copied = true;
+	return job->plan.n > before ? HAWK_STEP_WAIT : 0;
+}
+
+/* ---- calls that never wait ---- */
+
+static int hawk_step_put(struct hawk_job *job, u32 i)
+{
+	struct hawk_item *it = &job->items[i];
+	int ret = hawk_item_check(job, it);
+
+	if (ret)
+		return ret;
+	hawk_item_round(job, it);
+	ret = hawk_pin_put(job->f, it->lid, hawk_item_key(it),
+			   job->arg.flags & HAWK_BATCH_KEEP_PIN, job->now);
+	it->vt = hawk_space_translate(job->as->space, it->lid);
+	trace_hawk_put(job->as->id, it->lid, it->vt, ret);
+	return ret;
+}
+
+static int hawk_step_lookup(struct hawk_job *job, u32 i)
+{
+	struct hawk_item *it = &job->items[i];
+	struct hawk_lease *l = job->lease;
+	struct hawk_ref ref;
+	int ret = hawk_item_check(job, it);
+	bool lease;
+
+	if (ret)
+		return ret;
+	if (!hawk_item_key(it))
+		return -EINVAL;
+	lease = l && l->n == i;	/* everything before it was there and is leased */
+	ret = hawk_block_find(job->as->space, it->key, lease, job->now, &it->lid, &it->vt,
+			      &ref);
+	if (!ret && lease)
+		l->ref[l->n++] = ref;
+	trace_hawk_lookup(job->as->id, it->lid, it->vt, ret);
+	return ret;
+}
+
+static int hawk_step_pin(struct hawk_job *job, u32 i)
+{
+	struct hawk_item *it = &job->items[i];
+	struct hawk_ref ref;
+	int ret = hawk_item_check(job, it);
+
+	if (ret)
+		return ret;
+	hawk_item_round(job, it);
+	ret = hawk_block_pin(job->as->space, it->lid, job->now, &it->vt, &ref);
+	if (!ret)
+		ret = hawk_pin_add(job->f, ref);
+	trace_hawk_pin(job->as->id, it->lid, it->vt, ret);
+	return ret;
+}
+
+static int hawk_step_unpin(struct hawk_job *job, u32 i)
+{
+	struct hawk_item *it = &job->items[i];
+	int ret = hawk_item_check(job, it);
+
+	if (ret)
+		return ret;
+	hawk_item_round(job, it);
+	ret = hawk_pin_drop(job->f, it->lid, it->vt);
+	trace_hawk_unpin(job->as->id, it->lid, it->vt, ret);
+	return ret;
+}
+
+static int hawk_step_fork(struct hawk_job *job, u32 i)
+{
+	struct hawk_item *it = &job->items[i];
+	int ret = hawk_item_check(job, it);
+
+	if (ret)
+		return ret;
+	hawk_item_round(job, it);
+	ret = hawk_block_fork(job->as->space, it->lid, it->arg);
+	it->vt = hawk_space_translate(job->as->space, it->lid);
+	return ret;
+}
+
+static int hawk_step_free(struct hawk_job *job, u32 i)
+{
+	struct hawk_item *it = &job->items[i];
+	int ret = hawk_item_check(job, it);
+
+	if (ret)
+		return ret;
+	it->vt = 0;
+	if (it->flags & HAWK_ITEM_BY_KEY)
+		return hawk_key_free(job->as->space, it->key);
+	hawk_item_round(job, it);
+	return hawk_block_free(job->as->space, it->lid);
+}
+
+static int hawk_step_translate(struct hawk_job *job, u32 i)
+{
+	struct hawk_item *it = &job->items[i];
+	int ret = hawk_item_check(job, it);
+
+	if (ret)
+		return ret;
+	hawk_item_round(job, it);
+	it->vt = hawk_space_translate(job->as->space, it->lid);
+	return it->vt ? 0 : -ENOENT;
+}
+
+#define HAWK_OP(_cmd, ...)	[_IOC_NR(_cmd) - _IOC_NR(HAWK_IOC_ALLOC)] = { __VA_ARGS__ }
+
+static const struct hawk_batch_op hawk_batch_ops[] = {
+	HAWK_OP(HAWK_IOC_ALLOC, .flags = HAWK_BATCH_NOWAIT, .writes = true, .waits = true,
+		.step = hawk_step_alloc),
+	HAWK_OP(HAWK_IOC_PUT, .flags = HAWK_BATCH_KEEP_PIN, .writes = true,
+		.step = hawk_step_put),
+	HAWK_OP(HAWK_IOC_LOOKUP, .flags = HAWK_BATCH_LEASE, .item_flags = HAWK_ITEM_BY_KEY,
+		.step = hawk_step_lookup),
+	HAWK_OP(HAWK_IOC_PIN, .step = hawk_step_pin),
+	HAWK_OP(HAWK_IOC_UNPIN, .step = hawk_step_unpin),
+	HAWK_OP(HAWK_IOC_GET,
+		.flags = HAWK_BATCH_ASYNC | HAWK_BATCH_NOWAIT | HAWK_BATCH_PREFIX,
+		.item_flags = HAWK_ITEM_BY_KEY, .waits = true,
+		.step = hawk_step_get, .undo = hawk_undo_get),
+	HAWK_OP(HAWK_IOC_RELOAD, .flags = HAWK_BATCH_ASYNC, .item_flags = HAWK_ITEM_BY_KEY,
+		.waits = true, .step = hawk_step_reload),
+	HAWK_OP(HAWK_IOC_FORK, .writes = true, .arg = true, .step = hawk_step_fork),
+	HAWK_OP(HAWK_IOC_UNSHARE, .writes = true, .waits = true, .step = hawk_step_unshare),
+	HAWK_OP(HAWK_IOC_FREE, .item_flags = HAWK_ITEM_BY_KEY, .writes = true,
+		.step = hawk_step_free),
+	HAWK_OP(HAWK_IOC_TRANSLATE, .step = hawk_step_translate),
+};
+
+/* @nr: number of one of the batch calls */
+const struct hawk_batch_op *hawk_batch_op(unsigned int nr)
+{
+	return &hawk_batch_ops[nr - _IOC_NR(HAWK_IOC_ALLOC)];
+}

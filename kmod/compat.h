@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * compat.h - the newest kernel API, also on older kernels
+ *
+ * The code uses the newest names; here they are made from what an older kernel
+ * has.  HAVE_* come from the compile probes (Kbuild, probe/), never from a
+ * version: distributions backport.
+ */
+#ifndef HAWK_COMPAT_H
+#define HAWK_COMPAT_H
+
+#include <linux/eventfd.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+
+#include "hawk-probes.h"
+
+/* One argument since 6.8; drop when 6.8 is the oldest kernel. */
+#ifndef HAVE_EVENTFD_SIGNAL_1ARG
+#define eventfd_signal(ctx)	((void)eventfd_signal(ctx, 1))
+#endif
+
+/* Since 6.3, vm_flags const; drop when 6.3 is the oldest kernel. */
+#ifndef HAVE_VM_FLAGS_SET
+static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags |= flags;
+}
+
+static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags &= ~flags;
+}
+#endif
+
+/*
+ * Since 6.6; drop when 6.6 is the oldest kernel.  The write ends in another
+ * thread than it starts in, so lockdep is told that the lock was handed over.
+ */
+#ifndef HAVE_KIOCB_START_WRITE
+static inline void kiocb_start_write(struct kiocb *iocb)
+{
+	struct super_block *sb = file_inode(iocb->ki_filp)->i_sb;
+
+	sb_start_write(sb);
+	__sb_writers_release(sb, SB_FREEZE_WRITE);
+}
+
+static inline void kiocb_end_write(struct kiocb *iocb)
+{
+	struct super_block *sb = file_inode(iocb->ki_filp)->i_sb;
+
+	__sb_writers_acquired(sb, SB_FREEZE_WRITE);
+	sb_end_write(sb);
+}
+#endif
+
+#endif /* HAWK_COMPAT_H */

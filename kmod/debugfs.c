@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * debugfs.c - /sys/kernel/debug/hawk/spaces: what there is, and is it sound
+ *
+ * One line per space with its counters and the result of the engine's check of
+ * every invariant.  The check is only right for a space that nobody is changing;
+ * no ABI.
+ */
+#include "hawk.h"
+
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+static void hawk_spaces_line(struct seq_file *m, struct hawk_as *as)
+{
+	struct hawk_stats st = { .size = sizeof(st) };
+	char why[128] = "ok";
+
+	hawk_space_stats(as->space, &st);
+	hawk_space_check(as->space, why, sizeof(why));
+	seq_printf(m, "space %llu name %s block_bytes %u blocks %llu resident %llu flash %llu pinned %llu active %d check %s\n",
+		   as->id, as->info.name[0] ? (const char *)as->info.name : "-",
+		   as->info.block_bytes, st.blocks, st.resident, st.flash, st.pinned,
+		   atomic_read(&as->active), why);
+}
+
+static int spaces_show(struct seq_file *m, void *unused)
+{
+	struct hawk_as *as = NULL;
+
+	while ((as = hawk_as_next(as)))
+		hawk_spaces_line(m, as);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(spaces);
+
+void hawk_debugfs_init(void)
+{
+	hawk_dev.debugfs = debugfs_create_dir("hawk", NULL);
+	debugfs_create_file("spaces", 0400, hawk_dev.debugfs, NULL, &spaces_fops);
+}
+
+void hawk_debugfs_exit(void)
+{
+	debugfs_remove_recursive(hawk_dev.debugfs);
+}

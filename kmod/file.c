@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * file.c - open files
+ *
+ * A file ends in two steps.  Its last descriptor and mapping gone, it is closed:
+ * leases end, batches under way give up.  When the last of those is gone too,
+ * its pins are dropped, which ends blocks that it was filling, and its space is
+ * put.  Without batches under way both happen before close() returns.
+ */
+#include "hawk.h"
+
+#include <linux/slab.h>
+
+static int hawk_open(struct inode *inode, struct file *file)
+{
+	struct hawk_file *f = kzalloc(sizeof(*f), GFP_KERNEL_ACCOUNT);
+
+	if (!f)
+		return -ENOMEM;
+	kref_init(&f->ref);
+	mutex_init(&f->lock);
+	xa_init_flags(&f->pins, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&f->leases, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	init_waitqueue_head(&f->wait);
+	file->private_data = f;
+	return nonseekable_open(inode, file);
+}
+
+static void hawk_file_free(struct kref *ref)
+{
+	struct hawk_file *f = container_of(ref, struct hawk_file, ref);
+
+	if (f->as) {
+		hawk_pin_drop_all(f);
+		hawk_as_put(f->as);
+	}
+	if (f->cq)
+		hawk_cq_destroy(f->cq);
+	xa_destroy(&f->leases);
+	xa_destroy(&f->pins);
+	kfree(f);
+}
+
+void hawk_file_put(struct hawk_file *f)
+{
+	kref_put(&f->ref, hawk_file_free);
+}
+
+static int hawk_release(struct inode *inode, struct file *file)
+{
+	struct hawk_file *f = file->private_data;
+
+	WRITE_ONCE(f->closed, true);
+	if (f->as) {
+		wake_up_all(&f->as->wait);
+		hawk_lease_release_all(f);
+	}
+	hawk_file_put(f);
+	return 0;
+}
+
+static __poll_t hawk_poll(struct file *file, poll_table *wait)
+{
+	struct hawk_file *f = file->private_data;
+	struct hawk_cq *cq;
+
+	poll_wait(file, &f->wait, wait);
+	cq = hawk_file_cq(f);
+	if (!cq)
+		return EPOLLERR;	/* without a ring nothing will ever arrive */
+	return hawk_cq_readable(cq) ? EPOLLIN | EPOLLRDNORM : 0;
+}
+
+const struct file_operations hawk_fops = {
+	.owner = THIS_MODULE,
+	.open = hawk_open,
+	.release = hawk_release,
+	.unlocked_ioctl = hawk_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.mmap = hawk_mmap,
+	.poll = hawk_poll,
+	.llseek = noop_llseek,
+};

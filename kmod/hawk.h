@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * hawk.h - what the files of hawk.ko share
+ *
+ * The engine (core/) knows names, places and recency.  The glue here gives it
+ * memory (tiers), callers (files, batches), bytes moved (I/O) and an end.
+ *
+ *	hawk_dev	the device: tiers, spaces
+ *	 hawk_mem	memory of one tier
+ *	 hawk_as	an address space: the engine's space and its vTLB
+ *	  hawk_file	an open file: its pins, leases, completion ring
+ *	   hawk_job	a batch being worked on
+ *	    hawk_io	one move of a block, from start to completion
+ *
+ * Each refers to the one above it, so nothing ends below something in use.
+ * The order of locks is told in README.md.
+ */
+#ifndef HAWK_H
+#define HAWK_H
+
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/atomic.h>
+#include <linux/bvec.h>
+#include <linux/completion.h>
+#include <linux/fs.h>
+#include <linux/kobject.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/llist.h>
+#include <linux/miscdevice.h>
+#include <linux/mutex.h>
+#include <linux/poll.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/uidgid.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "compat.h"
+#include "core/core.h"
+
+#define HAWK_CHUNK_SHIFT	21
+#define HAWK_CHUNK_ORDER	(HAWK_CHUNK_SHIFT - PAGE_SHIFT)
+#define HAWK_CHUNK_PAGES	(1u << HAWK_CHUNK_ORDER)
+
+struct hawk_mem;
+struct hawk_io;
+
+/* ---- device (main.c) ---- */
+
+/**
+ * struct hawk_device - the one device
+ * @engine: the engine, from module load to unload
+ * @lock: serialises the making and ending of tiers and spaces (the engine asks
+ *	for it); guards @mem and @names
+ * @mem: memory by tier id
+ * @names: named spaces, hawk_as.name_node; each entry holds a reference
+ * @spaces_lock: guards @spaces; taken under no other lock but @lock
+ * @spaces: all spaces, hawk_as.node; entries hold no reference
+ * @wq: ends of moves and leases; nothing on it waits for a move
+ * @batch_wq: asynchronous batches, which wait for moves and for cleaning
+ * @clean_wq: cleaning of chunks; nothing on it takes @lock, so it may be waited
+ *	for with @lock held
+ * @writeback: the periodic background writer
+ * @misc: the character device
+ * @debugfs: the device's debugfs folder
+ */
+struct hawk_device {
+	struct hawk_engine *engine;
+	struct mutex lock;
+	struct hawk_mem *mem[HAWK_TIERS_MAX];
+	struct list_head names;
+	spinlock_t spaces_lock;
+	struct list_head spaces;
+	struct workqueue_struct *wq;
+	struct workqueue_struct *batch_wq;
+	struct workqueue_struct *clean_wq;
+	struct delayed_work writeback;
+	struct miscdevice misc;
+	struct dentry *debugfs;
+};
+
+extern struct hawk_device hawk_dev;
+
+/* ---- memory of a tier (tier.c, tier_host.c, tier_blk.c) ---- */
+
+/**
+ * struct hawk_mem_ops - what a kind of memory does
+ * @release: give the memory back; the tier is in no use
+ * @clean: make chunk @chunk fit for another owner; false: not now, somebody
+ *	outside still holds its pages.  May sleep.
+ * @page: the page at byte offset @off; NULL for kinds without pages
+ * @submit: start the I/O of a move from or to this tier; ends in
+ *	hawk_io_end(), maybe before it returns.  May sleep.  NULL for host memory
+ */
+struct hawk_mem_ops {
+	void (*release)(struct hawk_mem *m);
+	bool (*clean)(struct hawk_mem *m, u32 chunk);
+	struct page *(*page)(struct hawk_mem *m, u64 off);
+	void (*submit)(struct hawk_mem *m, struct hawk_io *io);
+};
+
+/**
+ * struct hawk_host_chunk - pages of one chunk of a host tier
+ * @base: first page, if the chunk is physically contiguous
+ * @table: else its HAWK_CHUNK_PAGES pages
+ */
+struct hawk_host_chunk {
+	struct page *base;
+	struct page **table;
+};
+
+/**
+ * struct hawk_mem - memory of one tier
+ * @kobj: its sysfs folder; owns this structure
+ * @ops: what this kind does
+ * @id: tier id
+ * @kind: enum hawk_tier_kind
+ * @node: NUMA node or NUMA_NO_NODE
+ * @chunks: capacity in chunks
+ * @chunk: pages by chunk (host)
+ * @file: device or file (blk)
+ * @read_bytes: read by reloads
+ * @write_bytes: written by evictions
+ * @io_errors: failed or corrupt transfers
+ * @writeback_permille: clean or free frames wanted per 1024 (sysfs, host)
+ * @clean: zeroes chunks that left their owner
+ */
+struct hawk_mem {
+	struct kobject kobj;
+	const struct hawk_mem_ops *ops;
+	u32 id;
+	u32 kind;
+	s32 node;
+	u32 chunks;
+	struct hawk_host_chunk *chunk;
+	struct file *file;
+	atomic64_t read_bytes;
+	atomic64_t write_bytes;
+	atomic64_t io_errors;
+	unsigned int writeback_permille;
+	struct delayed_work clean;
+};
+
+void hawk_mem_clean_soon(struct hawk_mem *m);
+void hawk_mem_remove_all(void);
+struct hawk_mem *hawk_mem_create_host(const struct hawk_tier_add *arg);
+struct hawk_mem *hawk_mem_create_blk(const struct hawk_tier_add *arg);
+struct hawk_mem *hawk_mem_alloc(const struct hawk_mem_ops *ops, u32 kind, u32 chunks);
+int hawk_mem_usage(struct hawk_mem *m, u64 *free_bytes, u64 *quarantine_bytes);
+
+/* ---- address spaces (space.c) ---- */
+
+/**
+ * struct hawk_as - an address space
+ * @ref: held by files, moves, and the name of a named space
+ * @space: the engine's side
+ * @id: number of the space since module load, for traces and debugfs
+ * @info: geometry and name as HAWK_IOC_SPACE_INFO tells them
+ * @node: in hawk_device.spaces
+ * @name_node: in hawk_device.names, empty if it has no (more) name
+ * @uid: owner
+ * @gid: group
+ * @mode: permission bits of a named space
+ * @vtlb: its translations, mapped read-only into clients
+ * @mem: memory of the tiers in which it has a quota; a tier stays as long
+ * @wait: woken when a move has ended or nothing is in flight any more
+ * @events: moves ended so far
+ * @active: moves in flight plus rounds that may yet start some
+ */
+struct hawk_as {
+	struct kref ref;
+	struct hawk_space *space;
+	u64 id;
+	struct hawk_space_info info;
+	struct list_head node;
+	struct list_head name_node;
+	kuid_t uid;
+	kgid_t gid;
+	umode_t mode;
+	void *vtlb;
+	struct hawk_mem *mem[HAWK_TIERS_MAX];
+	wait_queue_head_t wait;
+	atomic64_t events;
+	atomic_t active;
+};
+
+struct hawk_file;
+
+int hawk_as_create(struct hawk_file *f, struct hawk_space_create *arg);
+int hawk_as_attach(struct hawk_file *f, const struct hawk_space_attach *arg);
+int hawk_as_unlink(const struct hawk_space_destroy *arg);
+void hawk_as_unlink_all(void);
+void hawk_as_put(struct hawk_as *as);
+struct hawk_as *hawk_as_next(struct hawk_as *prev);
+bool hawk_as_settle(struct hawk_as *as);
+
+static inline struct hawk_as *hawk_as_get(struct hawk_as *as)
+{
+	kref_get(&as->ref);
+	return as;
+}
+
+/* ---- completion rings (complete.c) ---- */
+
+/**
+ * struct hawk_cq - completion ring of a file
+ * @lock: guards @tail and @reserved
+ * @ring: memory shared with user space; nothing in it is trusted
+ * @entries: a power of two
+ * @bytes: to map
+ * @tail: the kernel's own copy of the next entry to write
+ * @reserved: entries promised to batches under way
+ * @eventfd: signalled for each completion, or NULL
+ */
+struct hawk_cq {
+	spinlock_t lock;
+	struct hawk_ring *ring;
+	u32 entries;
+	size_t bytes;
+	u32 tail;
+	u32 reserved;
+	struct eventfd_ctx *eventfd;
+};
+
+int hawk_cq_setup(struct hawk_file *f, struct hawk_ring_setup *arg);
+void hawk_cq_destroy(struct hawk_cq *cq);
+int hawk_cq_reserve(struct hawk_cq *cq, u32 n);
+void hawk_cq_post(struct hawk_file *f, const struct hawk_cqe *cqe);
+bool hawk_cq_readable(struct hawk_cq *cq);
+
+/* ---- open files (file.c, pin.c, lease.c) ---- */
+
+/**
+ * struct hawk_file - an open file
+ * @ref: the file itself, its leases and its asynchronous batches
+ * @lock: serialises the binding of a space and of a ring; guards the start of a
+ *	lease against its release.  Taken before hawk_device.lock
+ * @as: its space; set once (release), read without a lock (acquire)
+ * @cq: its completion ring; set once (release), read without a lock (acquire)
+ * @writable: it may change the space; set before @as
+ * @closed: the last descriptor is gone: batches end early
+ * @pins: this file's pins, block number -> generation and count (pin.c);
+ *	its xa_lock is held over the engine's call when a pin is given up
+ * @leases: this file's leases, id -> struct hawk_lease (lease.c)
+ * @lease_next: where the search for a free lease id goes on
+ * @wait: poll()ers
+ */
+struct hawk_file {
+	struct kref ref;
+	struct mutex lock;
+	struct hawk_as *as;
+	struct hawk_cq *cq;
+	bool writable;
+	bool closed;
+	struct xarray pins;
+	struct xarray leases;
+	u32 lease_next;
+	wait_queue_head_t wait;
+};
+
+extern const struct file_operations hawk_fops;
+
+void hawk_file_put(struct hawk_file *f);
+
+static inline struct hawk_as *hawk_file_as(struct hawk_file *f)
+{
+	return smp_load_acquire(&f->as);
+}
+
+static inline struct hawk_cq *hawk_file_cq(struct hawk_file *f)
+{
+	return smp_load_acquire(&f->cq);
+}
+
+int hawk_pin_add(struct hawk_file *f, struct hawk_ref ref);
+int hawk_pin_put(struct hawk_file *f, u64 lid, const u8 *key, bool keep, u64 now);
+int hawk_pin_drop(struct hawk_file *f, u64 lid, u64 vt);
+int hawk_pin_unshare(struct hawk_file *f, u64 lid, u64 now, struct hawk_plan *plan, u64 *vt);
+void hawk_pin_drop_all(struct hawk_file *f);
+
+/**
+ * struct hawk_lease - blocks that one LOOKUP found and keeps from being dropped
+ * @f: its file
+ * @id: in hawk_file.leases
+ * @expire: ends it at its deadline
+ * @n: blocks
+ * @ref: the blocks
+ */
+struct hawk_lease {
+	struct hawk_file *f;
+	u32 id;
+	struct delayed_work expire;
+	u32 n;
+	struct hawk_ref ref[];
+};
+
+struct hawk_lease *hawk_lease_alloc(struct hawk_file *f, u32 max);
+int hawk_lease_start(struct hawk_lease *l, u64 deadline_ns);
+void hawk_lease_end(struct hawk_lease *l);
+int hawk_lease_release(struct hawk_file *f, u64 id);
+void hawk_lease_release_all(struct hawk_file *f);
+
+/* ---- entry points ---- */
+
+long hawk_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+int hawk_mmap(struct file *file, struct vm_area_struct *vma);
+int hawk_ioc_query(struct hawk_file *f, void *arg);
+int hawk_ioc_tier_add(struct hawk_file *f, void *arg);
+int hawk_ioc_tier_remove(struct hawk_file *f, void *arg);
+int hawk_ioc_tier_info(struct hawk_file *f, void *arg);
+
+/* ---- batches (batch.c, batch_ops.c, job.c) ---- */
+
+#define HAWK_PLAN_MOVES		64	/* moves gathered before they are started */
+#define HAWK_STEP_WAIT		1	/* a step's answer: look again after a move */
+
+struct hawk_job;
+
+/**
+ * struct hawk_batch_op - one of the batch calls
+ * @flags: HAWK_BATCH_* that it knows
+ * @item_flags: HAWK_ITEM_* that it knows
+ * @writes: it changes the space: not for read-only files
+ * @waits: it may need moves: it has a plan, a deadline and a tier
+ * @arg: items use @arg
+ * @step: try item @i; 0, a negative errno (both final) or HAWK_STEP_WAIT
+ * @undo: take back a finished item that PREFIX cuts off, or NULL
+ */
+struct hawk_batch_op {
+	u32 flags;
+	u32 item_flags;
+	bool writes;
+	bool waits;
+	bool arg;
+	int (*step)(struct hawk_job *job, u32 i);
+	void (*undo)(struct hawk_job *job, u32 i);
+};
+
+/**
+ * struct hawk_item_state - an item of a waiting batch between its steps
+ * @node: in hawk_job.todo or .blocked
+ * @ready: in hawk_job.ready when the last of its moves has ended
+ * @moves: its moves in flight
+ * @read_error: result of its own reload if that failed, else 0
+ * @ref: its block (lease of a GET by key)
+ * @done: it has its final status
+ * @leased: @ref is leased
+ * @copied: UNSHARE has its new block and waits for the copy
+ */
+struct hawk_item_state {
+	struct list_head node;
+	struct llist_node ready;
+	atomic_t moves;
+	int read_error;
+	struct hawk_ref ref;
+	bool done;
+	bool leased;
+	bool copied;
+};
+
+/**
+ * struct hawk_job - a batch being worked on
+ * @ref: its runner and the moves that it started
+ * @op: what to do with each item
+ * @f: caller; an asynchronous job holds a reference
+ * @as: caller's space
+ * @arg: the call's argument
+ * @items: kernel's copy of the items
+ * @st: state per item, NULL if the call never waits
+ * @plan: room for moves, NULL if the call never waits
+ * @plan_item: item that each move of @plan is for
+ * @now: time of the present round, nanoseconds
+ * @pending: items without final status
+ * @limit: PREFIX: items from here on are cut off
+ * @posted: asynchronous PREFIX: completions posted so far, in order
+ * @todo: items to step, runner only
+ * @blocked: items that wait for somebody else's move, runner only
+ * @ready: items whose own moves have ended, filled by completions
+ * @lease: lease of a LOOKUP under way
+ * @async: results go to the ring
+ * @work: runs an asynchronous job
+ */
+struct hawk_job {
+	struct kref ref;
+	const struct hawk_batch_op *op;
+	struct hawk_file *f;
+	struct hawk_as *as;
+	struct hawk_batch arg;
+	struct hawk_item *items;
+	struct hawk_item_state *st;
+	struct hawk_plan plan;
+	u32 *plan_item;
+	u64 now;
+	u32 pending;
+	u32 limit;
+	u32 posted;
+	struct list_head todo;
+	struct list_head blocked;
+	struct llist_head ready;
+	struct hawk_lease *lease;
+	bool async;
+	struct work_struct work;
+};
+
+/* An all-zero key is no key. */
+static inline const u8 *hawk_item_key(const struct hawk_item *it)
+{
+	return memchr_inv(it->key, 0, HAWK_KEY_BYTES) ? it->key : NULL;
+}
+
+int hawk_batch(struct hawk_file *f, unsigned int nr, struct hawk_batch *arg);
+const struct hawk_batch_op *hawk_batch_op(unsigned int nr);
+
+int hawk_job_run(struct hawk_job *job);
+void hawk_job_put(struct hawk_job *job);
+
+/* ---- moves (move.c) ---- */
+
+/**
+ * struct hawk_io - one move
+ * @move: what the engine asked for
+ * @as: its space, referenced
+ * @job: the batch that waits for it, referenced, or NULL
+ * @item: of @job
+ * @ret: bytes moved or a negative errno, set by the one who ends the I/O
+ * @start: when it began, nanoseconds
+ * @work: ends it where sleeping is allowed
+ * @iocb: of the block tier
+ * @bv: pages of the host frame
+ * @nbv: entries of @bv
+ * @bv_one: @bv of a contiguous frame
+ */
+struct hawk_io {
+	struct hawk_move move;
+	struct hawk_as *as;
+	struct hawk_job *job;
+	u32 item;
+	long ret;
+	u64 start;
+	struct work_struct work;
+	struct kiocb iocb;
+	struct bio_vec *bv;
+	u32 nbv;
+	struct bio_vec bv_one;
+};
+
+int hawk_move_init(void);
+void hawk_move_exit(void);
+void hawk_round_begin(struct hawk_as *as);
+void hawk_round_end(struct hawk_as *as);
+void hawk_plan_start(struct hawk_as *as, struct hawk_job *job, struct hawk_plan *plan,
+		     const u32 *item);
+void hawk_io_end(struct hawk_io *io, long ret);
+
+/* ---- the rest ---- */
+
+void hawk_writeback_init(void);
+void hawk_writeback_kick(void);
+void hawk_writeback_exit(void);
+
+extern const struct attribute_group *hawk_dev_groups[];
+int hawk_sysfs_add(struct hawk_mem *m);
+void hawk_sysfs_init_mem(struct hawk_mem *m);
+
+void hawk_debugfs_init(void);
+void hawk_debugfs_exit(void);
+
+#endif /* HAWK_H */

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * ioctl.c - the table of calls, and what is the same for all of them
+ *
+ * Every structure begins with its size and its flags.  A caller's structure may
+ * be older (shorter, but not below the first version: EINVAL) or newer (longer:
+ * its unknown tail must be zero, else E2BIG) than the kernel's.
+ */
+#include "hawk.h"
+
+#include <linux/capability.h>
+#include <linux/nospec.h>
+#include <linux/uaccess.h>
+
+union hawk_ioctl_arg {
+	struct {
+		__u32 size;
+		__u32 flags;
+	} head;
+	struct hawk_query query;
+	struct hawk_tier_add tier_add;
+	struct hawk_tier_remove tier_remove;
+	struct hawk_tier_info tier_info;
+	struct hawk_space_create space_create;
+	struct hawk_space_attach space_attach;
+	struct hawk_space_destroy space_destroy;
+	struct hawk_space_info space_info;
+	struct hawk_ring_setup ring_setup;
+	struct hawk_stats stats;
+	struct hawk_batch batch;
+	struct hawk_lease_release lease_release;
+};
+
+#define HAWK_CALL_ADMIN		(1u << 0)	/* needs CAP_SYS_ADMIN */
+#define HAWK_CALL_SPACE		(1u << 1)	/* the file must have a space */
+
+/**
+ * struct hawk_call - an ioctl
+ * @cmd: its whole number
+ * @size: of the structure this kernel knows, bytes
+ * @min_size: of the first version's, bytes
+ * @flags: flags of the structure that are known
+ * @call: HAWK_CALL_*
+ * @fn: does it; NULL for batches
+ */
+struct hawk_call {
+	unsigned int cmd;
+	u32 size;
+	u32 min_size;
+	u32 flags;
+	u32 call;
+	int (*fn)(struct hawk_file *f, void *arg);
+};
+
+static int hawk_ioc_space_create(struct hawk_file *f, void *arg)
+{
+	return hawk_as_create(f, arg);
+}
+
+static int hawk_ioc_space_attach(struct hawk_file *f, void *arg)
+{
+	return hawk_as_attach(f, arg);
+}
+
+static int hawk_ioc_space_destroy(struct hawk_file *f, void *arg)
+{
+	return hawk_as_unlink(arg);
+}
+
+static int hawk_ioc_space_info(struct hawk_file *f, void *arg)
+{
+	const struct hawk_as *as = hawk_file_as(f);
+	struct hawk_space_info *info = arg;
+	u32 size = info->size;
+
+	*info = as->info;
+	info->size = size;
+	return 0;
+}
+
+static int hawk_ioc_ring_setup(struct hawk_file *f, void *arg)
+{
+	return hawk_cq_setup(f, arg);
+}
+
+static int hawk_ioc_stats(struct hawk_file *f, void *arg)
+{
+	hawk_space_stats(hawk_file_as(f)->space, arg);
+	return 0;
+}
+
+static int hawk_ioc_lease_release(struct hawk_file *f, void *arg)
+{
+	const struct hawk_lease_release *rel = arg;
+
+	return hawk_lease_release(f, rel->lease);
+}
+
+#define HAWK_CALL(_cmd, _type, _last, _flags, _call, _fn)		\
+	[_IOC_NR(_cmd)] = {						\
+		.cmd = _cmd,						\
+		.size = sizeof(struct _type),				\
+		.min_size = offsetofend(struct _type, _last),		\
+		.flags = _flags,					\
+		.call = _call,						\
+		.fn = _fn,						\
+	}
+#define HAWK_CALL_BATCH(_cmd)						\
+	HAWK_CALL(_cmd, hawk_batch, tier, ~0u, HAWK_CALL_SPACE, NULL)
+
+static const struct hawk_call hawk_calls[] = {
+	HAWK_CALL(HAWK_IOC_QUERY, hawk_query, frame_align, 0, 0, hawk_ioc_query),
+	HAWK_CALL(HAWK_IOC_TIER_ADD, hawk_tier_add, tier, 0, HAWK_CALL_ADMIN,
+		  hawk_ioc_tier_add),
+	HAWK_CALL(HAWK_IOC_TIER_REMOVE, hawk_tier_remove, reserved, 0, HAWK_CALL_ADMIN,
+		  hawk_ioc_tier_remove),
+	HAWK_CALL(HAWK_IOC_TIER_INFO, hawk_tier_info, io_errors, 0, 0, hawk_ioc_tier_info),
+	HAWK_CALL(HAWK_IOC_SPACE_CREATE, hawk_space_create, name, HAWK_SPACE_NAMED, 0,
+		  hawk_ioc_space_create),
+	HAWK_CALL(HAWK_IOC_SPACE_ATTACH, hawk_space_attach, name, 0, 0,
+		  hawk_ioc_space_attach),
+	HAWK_CALL(HAWK_IOC_SPACE_DESTROY, hawk_space_destroy, name, 0, 0,
+		  hawk_ioc_space_destroy),
+	HAWK_CALL(HAWK_IOC_SPACE_INFO, hawk_space_info, name, 0, HAWK_CALL_SPACE,
+		  hawk_ioc_space_info),
+	HAWK_CALL(HAWK_IOC_RING_SETUP, hawk_ring_setup, ring_bytes, 0, 0,
+		  hawk_ioc_ring_setup),
+	HAWK_CALL(HAWK_IOC_STATS, hawk_stats, chunks, 0, HAWK_CALL_SPACE, hawk_ioc_stats),
+	HAWK_CALL_BATCH(HAWK_IOC_ALLOC),
+	HAWK_CALL_BATCH(HAWK_IOC_PUT),
+	HAWK_CALL_BATCH(HAWK_IOC_LOOKUP),
+	HAWK_CALL_BATCH(HAWK_IOC_PIN),
+	HAWK_CALL_BATCH(HAWK_IOC_UNPIN),
+	HAWK_CALL_BATCH(HAWK_IOC_GET),
+	HAWK_CALL_BATCH(HAWK_IOC_RELOAD),
+	HAWK_CALL_BATCH(HAWK_IOC_FORK),
+	HAWK_CALL_BATCH(HAWK_IOC_UNSHARE),
+	HAWK_CALL_BATCH(HAWK_IOC_FREE),
+	HAWK_CALL_BATCH(HAWK_IOC_TRANSLATE),
+	HAWK_CALL(HAWK_IOC_LEASE_RELEASE, hawk_lease_release, lease, 0, HAWK_CALL_SPACE,
+		  hawk_ioc_lease_release),
+};
+
+static const struct hawk_call *hawk_call_find(unsigned int cmd)
+{
+	unsigned int nr = _IOC_NR(cmd);
+
+	if (nr >= ARRAY_SIZE(hawk_calls))
+		return NULL;
+	nr = array_index_nospec(nr, ARRAY_SIZE(hawk_calls));
+	return hawk_calls[nr].cmd == cmd ? &hawk_calls[nr] : NULL;
+}
+
+/* @usize: the caller's structure, bytes */
+static int hawk_arg_get(union hawk_ioctl_arg *a, const struct hawk_call *call,
+			void __user *uarg, u32 *usize)
+{
+	int ret;
+
+	if (get_user(*usize, (u32 __user *)uarg))
+		return -EFAULT;
+	if (*usize < call->min_size)
+		return -EINVAL;
+	if (*usize > PAGE_SIZE)
+		return -E2BIG;
+	ret = copy_struct_from_user(a, call->size, uarg, *usize);
+	if (ret)
+		return ret;
+	a->head.size = *usize;	/* it may have been changed between the two reads */
+	return a->head.flags & ~call->flags ? -EOPNOTSUPP : 0;
+}
+
+long hawk_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	const struct hawk_call *call = hawk_call_find(cmd);
+	struct hawk_file *f = file->private_data;
+	void __user *uarg = (void __user *)arg;
+	union hawk_ioctl_arg a;
+	u32 usize;
+	int ret;
+
+	if (!call)
+		return -ENOTTY;
+	if ((call->call & HAWK_CALL_ADMIN) && !capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	ret = hawk_arg_get(&a, call, uarg, &usize);
+	if (ret)
+		return ret;
+	if ((call->call & HAWK_CALL_SPACE) && !hawk_file_as(f))
+		return -ENXIO;
+	ret = call->fn ? call->fn(f, &a) : hawk_batch(f, _IOC_NR(cmd), &a.batch);
+	if (ret)
+		return ret;
+	return copy_to_user(uarg, &a, min(usize, call->size)) ? -EFAULT : 0;
+}

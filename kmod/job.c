@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * job.c - works a batch off: steps, rounds, waiting
+ *
+ * Each item is stepped until it has a final status.  A step that needs bytes
+ * moved adds moves to the plan and asks to be stepped again.  Steps are made in
+ * rounds over all items that can go on, so the reads of a whole batch are in
+ * flight together:
+ *
+ *	todo -> step -> done
+ *	             -> its own moves started -> (they end) ready -> todo
+ *	             -> waits for a move of somebody else: blocked -> todo, when
+ *	                moves of the space have ended
+ *
+ * If items are blocked and nothing at all is in flight in the space, nothing will
+ * change by itself: they get -EAGAIN.
+ */
+#include "hawk.h"
+
+#include <linux/hrtimer.h>
+#include <linux/ktime.h>
+#include <linux/sched/signal.h>
+
+#define HAWK_UNBLOCK_MIN	16	/* blocked items looked at after a move */
+#define HAWK_STALLED		1	/* hawk_job_wait(): nothing is in flight */
+
+static u32 hawk_item_index(struct hawk_job *job, struct hawk_item_state *st)
+{
+	return st - job->st;
+}
+
+static void hawk_job_post(struct hawk_job *job, u32 i)
+{
+	const struct hawk_item *it = &job->items[i];
+	struct hawk_cqe cqe = {
+		.user_data = job->arg.user_data,
+		.lid = it->lid,
+		.vt = it->vt,
+		.index = i,
+		.status = it->status,
+		.flags = HAWK_CQE_ITEM,
+	};
+
+	hawk_cq_post(job->f, &cqe);
+}
+
+/* A completion cannot be taken back, so PREFIX posts them in order. */
+static void hawk_job_post_prefix(struct hawk_job *job)
+{
+	while (job->posted < job->arg.count && job->st[job->posted].done)
+		hawk_job_post(job, job->posted++);
+}
+
+static void hawk_item_finish(struct hawk_job *job, u32 i, int status)
+{
+	struct hawk_item_state *st = &job->st[i];
+
+	if (st->leased)
+		hawk_block_unlease(job->as->space, st->ref);
+	st->leased = false;
+	st->done = true;
+	job->items[i].status = status;
+	if (status)
+		job->items[i].vt = 0;
+	job->pending--;
+	if (!job->async)
+		return;
+	if (job->arg.flags & HAWK_BATCH_PREFIX)
+		hawk_job_post_prefix(job);
+	else
+		hawk_job_post(job, i);
+}
+
+/* PREFIX: item @i is missing, so what lies behind it is not wanted. */
+static void hawk_job_cut(struct hawk_job *job, u32 i)
+{
+	u32 k, limit = job->limit;
+
+	job->limit = i;
+	for (k = i + 1; k < limit; k++) {
+		if (!job->st[k].done || job->items[k].status)
+			continue;
+		job->op->undo(job, k);
+		job->items[k].status = -ECANCELED;
+		job->items[k].vt = 0;
+	}
+}
+
+/* One step of an item: it is on no list. */
+static void hawk_item_step(struct hawk_job *job, u32 i)
+{
+	struct hawk_item_state *st = &job->st[i];
+	u32 before = job->plan.n, k;
+	int ret = i >= job->limit ? -ECANCELED : job->op->step(job, i);
+
+	for (k = before; k < job->plan.n; k++)
+		job->plan_item[k] = i;
+	if (ret == HAWK_STEP_WAIT) {
+		if (job->plan.n == before)
+			list_add_tail(&st->node, &job->blocked);
+		return;
+	}
+	if (ret && (job->arg.flags & HAWK_BATCH_PREFIX) && i < job->limit)
+		hawk_job_cut(job, i);
+	hawk_item_finish(job, i, ret);
+}
+
+static void hawk_job_round(struct hawk_job *job)
+{
+	struct hawk_item_state *st;
+
+	hawk_round_begin(job->as);
+	job->now = ktime_get_ns();
+	while ((st = list_first_entry_or_null(&job->todo, struct hawk_item_state, node))) {
+		list_del_init(&st->node);
+		hawk_item_step(job, hawk_item_index(job, st));
+		/* A step may need several moves; a full plan would block it. */
+		if (job->plan.n > job->plan.max / 2)
+			hawk_plan_start(job->as, job, &job->plan, job->plan_item);
+		cond_resched();
+	}
+	hawk_plan_start(job->as, job, &job->plan, job->plan_item);
+	hawk_round_end(job->as);
+}
+
+static bool hawk_job_may_go_on(struct hawk_job *job, s64 events)
+{
+	if (!llist_empty(&job->ready) || READ_ONCE(job->f->closed))
+		return true;
+	if (list_empty(&job->blocked))
+		return false;
+	return atomic64_read(&job->as->events) != events || !atomic_read(&job->as->active);
+}
+
+/*
+ * Return: 0: something may go on; HAWK_STALLED; -ETIME; -ERESTARTSYS;
+ * -ECANCELED: the file has been closed.
+ */
+static int hawk_job_wait(struct hawk_job *job, s64 events)
+{
+	ktime_t timeout = KTIME_MAX;
+	int ret;
+
+	if (job->arg.deadline_ns) {
+		timeout = ktime_sub(ns_to_ktime(job->arg.deadline_ns), ktime_get());
+		if (timeout <= 0)
+			return -ETIME;
+	}
+	ret = wait_event_interruptible_hrtimeout(job->as->wait,
+						 hawk_job_may_go_on(job, events), timeout);
+	if (ret)
+		return ret;
+	if (READ_ONCE(job->f->closed))
+		return -ECANCELED;
+	if (llist_empty(&job->ready) && atomic64_read(&job->as->events) == events &&
+	    !atomic_read(&job->as->active))
+		return HAWK_STALLED;
+	return 0;
+}
+
+/* Put what can go on back on the list; @max blocked items at most. */
+static void hawk_job_unblock(struct hawk_job *job, u64 max)
+{
+	struct llist_node *ready = llist_reverse_order(llist_del_all(&job->ready));
+	struct hawk_item_state *st, *next;
+
+	llist_for_each_entry_safe(st, next, ready, ready)
+		list_add_tail(&st->node, &job->todo);
+	while (max-- && !list_empty(&job->blocked))
+		list_move_tail(job->blocked.next, &job->todo);
+}
+
+/* Waiting is over: all that is not done gets @status. */
+static void hawk_job_give_up(struct hawk_job *job, int status)
+{
+	u32 i;
+
+	for (i = 0; i < job->arg.count; i++) {
+		if (job->st[i].done)
+			continue;
+		list_del_init(&job->st[i].node);
+		if (i < job->limit && (job->arg.flags & HAWK_BATCH_PREFIX))
+			hawk_job_cut(job, i);
+		hawk_item_finish(job, i, i > job->limit ? -ECANCELED : status);
+	}
+}
+
+/* Items of a call that never waits. */
+static void hawk_job_run_now(struct hawk_job *job)
+{
+	u32 i;
+
+	job->now = ktime_get_ns();
+	for (i = 0; i < job->arg.count; i++) {
+		struct hawk_item *it = &job->items[i];
+
+		it->status = job->op->step(job, i);
+		if (it->status)
+			it->vt = 0;
+		if (!(i % 64))
+			cond_resched();
+	}
+}
+
+/**
+ * hawk_job_run() - give every item its status
+ * @job: the batch
+ *
+ * Return: 0, or -ERESTARTSYS if a signal came before anything was done.
+ */
+int hawk_job_run(struct hawk_job *job)
+{
+	bool all = true;	/* no blocked item was left out of this round */
+
+	if (!job->op->waits) {
+		hawk_job_run_now(job);
+		return 0;
+	}
+	for (;;) {
+		s64 events = atomic64_read(&job->as->events);
+		u64 delta;
+		int ret;
+
+		hawk_job_round(job);
+		if (!job->pending)
+			return 0;
+		ret = hawk_job_wait(job, events);
+		if (ret == HAWK_STALLED && !all)
+			ret = 0;	/* look at every one before that is believed */
+		if (ret) {
+			bool nothing = job->pending == job->arg.count;
+
+			hawk_job_give_up(job, ret == HAWK_STALLED ? -EAGAIN :
+					      ret == -ETIME ? -ETIME : -ECANCELED);
+			return ret == -ERESTARTSYS && nothing ? ret : 0;
+		}
+		delta = atomic64_read(&job->as->events) - events;
+		all = !delta;
+		hawk_job_unblock(job, delta ? delta + HAWK_UNBLOCK_MIN : U64_MAX);
+	}
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * main.c - module load and unload, the device node, HAWK_IOC_QUERY
+ */
+#include "hawk.h"
+
+#include <linux/module.h>
+
+struct hawk_device hawk_dev;
+
+int hawk_ioc_query(struct hawk_file *f, void *arg)
+{
+	struct hawk_query *q = arg;
+	u32 t;
+
+	q->abi_version = HAWK_ABI_VERSION;
+	q->batch_max = HAWK_BATCH_MAX;
+	q->features = HAWK_FEAT_TIER_HOST | HAWK_FEAT_TIER_BLK | HAWK_FEAT_LEASE |
+		      HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC;
+	q->tiers = 0;
+	mutex_lock(&hawk_dev.lock);
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (hawk_dev.mem[t])
+			q->tiers |= 1u << t;
+	mutex_unlock(&hawk_dev.lock);
+	q->tiers_max = HAWK_TIERS_MAX;
+	q->chunk_bytes = HAWK_CHUNK_BYTES;
+	q->frame_align = HAWK_FRAME_ALIGN;
+	return 0;
+}
+
+/*
+ * The queues are apart: a queue full of batches that wait must not keep the moves
+ * and the cleaning that they wait for from being done.
+ */
+static int hawk_queues_create(void)
+{
+	hawk_dev.wq = alloc_workqueue("hawk", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!hawk_dev.wq)
+		return -ENOMEM;
+	hawk_dev.batch_wq = alloc_workqueue("hawk-batch", WQ_UNBOUND, 0);
+	if (!hawk_dev.batch_wq)
+		goto err_destroy_wq;
+	hawk_dev.clean_wq = alloc_workqueue("hawk-clean", WQ_UNBOUND, 0);
+	if (!hawk_dev.clean_wq)
+		goto err_destroy_batch_wq;
+	return 0;
+
+err_destroy_batch_wq:
+	destroy_workqueue(hawk_dev.batch_wq);
+err_destroy_wq:
+	destroy_workqueue(hawk_dev.wq);
+	return -ENOMEM;
+}
+
+static void hawk_queues_destroy(void)
+{
+	destroy_workqueue(hawk_dev.batch_wq);
+	destroy_workqueue(hawk_dev.clean_wq);
+	destroy_workqueue(hawk_dev.wq);
+}
+
+static int __init hawk_init(void)
+{
+	int ret;
+
+	BUILD_BUG_ON(BITS_PER_LONG != 64);	/* pins are packed into xarray values */
+	BUILD_BUG_ON(PAGE_SIZE != HAWK_FRAME_ALIGN);
+	mutex_init(&hawk_dev.lock);
+	spin_lock_init(&hawk_dev.spaces_lock);
+	INIT_LIST_HEAD(&hawk_dev.names);
+	INIT_LIST_HEAD(&hawk_dev.spaces);
+
+	hawk_dev.engine = hawk_engine_create();
+	if (!hawk_dev.engine)
+		return -ENOMEM;
+	ret = hawk_move_init();
+	if (ret)
+		goto err_destroy_engine;
+	ret = hawk_queues_create();
+	if (ret)
+		goto err_exit_move;
+	hawk_writeback_init();
+	hawk_debugfs_init();
+
+	hawk_dev.misc = (struct miscdevice) {
+		.minor = MISC_DYNAMIC_MINOR,
+		.name = "hawk",
+		.nodename = "hawk",
+		.mode = 0660,
+		.fops = &hawk_fops,
+		.groups = hawk_dev_groups,
+	};
+	ret = misc_register(&hawk_dev.misc);
+	if (ret) {
+		pr_err("cannot register the device node: %d\n", ret);
+		goto err_exit_debugfs;
+	}
+	return 0;
+
+err_exit_debugfs:
+	hawk_debugfs_exit();
+	hawk_writeback_exit();
+	hawk_queues_destroy();
+err_exit_move:
+	hawk_move_exit();
+err_destroy_engine:
+	hawk_engine_destroy(hawk_dev.engine);
+	return ret;
+}
+
+/*
+ * No file is open: they hold the module.  What may be left are named spaces that
+ * nobody has attached, moves and leases that are just ending, and tiers.
+ */
+static void __exit hawk_exit(void)
+{
+	hawk_debugfs_exit();
+	hawk_writeback_exit();
+	flush_workqueue(hawk_dev.batch_wq);
+	hawk_as_unlink_all();
+	flush_workqueue(hawk_dev.wq);
+	hawk_mem_remove_all();
+	misc_deregister(&hawk_dev.misc);
+	hawk_queues_destroy();
+	hawk_move_exit();
+	hawk_engine_destroy(hawk_dev.engine);
+}
+
+module_init(hawk_init);
+module_exit(hawk_exit);
+
+MODULE_AUTHOR("The Hawk authors");
+MODULE_DESCRIPTION("KV-cache memory for LLM inference over DRAM and NVMe");
+MODULE_LICENSE("GPL");

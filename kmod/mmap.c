@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * mmap.c - the vTLB, the completion ring and the windows of host tiers
+ *
+ * All three are pages that user space maps one by one on first touch.  Frames are
+ * ordinary pages on a VM_MIXEDMAP mapping, so that they can be pinned
+ * (ibv_reg_mr(), io_uring).  Mappings are not inherited by fork(): the child of
+ * a client would otherwise hold frames that its parent has given back.
+ *
+ * A window is as large as what the space may ever own.  A frame that it does not
+ * own yet has no page: SIGBUS.
+ */
+#include "hawk.h"
+
+#include <linux/mm.h>
+#include <linux/vmalloc.h>
+
+#define HAWK_AREA_SHIFT		40	/* an area of mmap offsets: HAWK_MMAP_* */
+#define HAWK_AREA_MASK		((1ull << HAWK_AREA_SHIFT) - 1)
+#define HAWK_AREA_VTLB		(HAWK_MMAP_VTLB >> HAWK_AREA_SHIFT)
+#define HAWK_AREA_RING		(HAWK_MMAP_RING >> HAWK_AREA_SHIFT)
+#define HAWK_AREA_TIER		(HAWK_MMAP_TIER(0) >> HAWK_AREA_SHIFT)
+#define HAWK_FAULT_PAGES	16u	/* pages mapped by one fault */
+
+static u64 hawk_offset(const struct vm_area_struct *vma, unsigned long addr)
+{
+	return ((u64)vma->vm_pgoff << PAGE_SHIFT) + (addr - vma->vm_start);
+}
+
+/* The page at an mmap offset, or NULL. */
+static struct page *hawk_mmap_page(struct hawk_file *f, u64 offset)
+{
+	u32 area = offset >> HAWK_AREA_SHIFT;
+	u64 off = offset & HAWK_AREA_MASK, at;
+	struct hawk_as *as = f->as;
+	u32 tier;
+
+	if (area == HAWK_AREA_VTLB)
+		return vmalloc_to_page(as->vtlb + off);
+	if (area == HAWK_AREA_RING)
+		return vmalloc_to_page((void *)f->cq->ring + off);
+	tier = area - HAWK_AREA_TIER;
+	at = hawk_frame_off(as->space, tier, off / as->info.block_bytes);
+	if (at == ~0ull)
+		return NULL;
+	return as->mem[tier]->ops->page(as->mem[tier], at + off % as->info.block_bytes);
+}
+
+/* Maps the page that is wanted and, as long as they are there, those behind it. */
+static vm_fault_t hawk_vm_fault(struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct hawk_file *f = vma->vm_file->private_data;
+	unsigned long addr = vmf->address & PAGE_MASK;
+	unsigned long end = min(vma->vm_end, addr + HAWK_FAULT_PAGES * PAGE_SIZE);
+	vm_fault_t ret = VM_FAULT_SIGBUS;
+	bool first = true;
+
+	for (; addr < end; addr += PAGE_SIZE, first = false) {
+		struct page *page = hawk_mmap_page(f, hawk_offset(vma, addr));
+		vm_fault_t got;
+
+		if (!page)
+			break;
+		got = vmf_insert_page(vma, addr, page);
+		if (first)
+			ret = got;
+		if (got != VM_FAULT_NOPAGE)
+			break;
+	}
+	return ret;
+}
+
+static const struct vm_operations_struct hawk_vm_ops = {
+	.fault = hawk_vm_fault,
+};
+
+/* Bytes of an area that the file may map; 0: none. */
+static u64 hawk_area_bytes(struct hawk_file *f, u32 area)
+{
+	struct hawk_as *as = hawk_file_as(f);
+	struct hawk_cq *cq;
+	u32 tier;
+
+	if (area == HAWK_AREA_RING) {
+		cq = hawk_file_cq(f);
+		return cq ? cq->bytes : 0;
+	}
+	if (!as)
+		return 0;
+	if (area == HAWK_AREA_VTLB)
+		return as->info.vtlb_bytes;
+	if (area < HAWK_AREA_TIER || area >= HAWK_AREA_TIER + HAWK_TIERS_MAX)
+		return 0;
+	tier = area - HAWK_AREA_TIER;
+	if (!as->mem[tier] || !as->mem[tier]->ops->page)
+		return 0;
+	return (u64)as->info.frames[tier] * as->info.block_bytes;
+}
+
+/**
+ * hawk_mmap() - map an area or a part of it
+ * @file: an open file
+ * @vma: the mapping, its offset is one of HAWK_MMAP_*
+ *
+ * Return: 0; -EINVAL: not MAP_SHARED, or beyond the area; -ENXIO: the file has no
+ * such area (yet); -EACCES: writing what may only be read.
+ */
+int hawk_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct hawk_file *f = file->private_data;
+	u64 offset = hawk_offset(vma, vma->vm_start);
+	u32 area = offset >> HAWK_AREA_SHIFT;
+	u64 off = offset & HAWK_AREA_MASK;
+	u64 bytes = hawk_area_bytes(f, area);
+	bool readonly;
+
+	if (!bytes)
+		return -ENXIO;
+	/* VM_MAYSHARE: VM_SHARED is off when the file is open for reading only */
+	if (!(vma->vm_flags & VM_MAYSHARE))
+		return -EINVAL;
+	if (off >= bytes || vma->vm_end - vma->vm_start > bytes - off)
+		return -EINVAL;
+
+	readonly = area == HAWK_AREA_VTLB || (area != HAWK_AREA_RING && !f->writable);
+	if (readonly) {
+		if (vma->vm_flags & VM_WRITE)
+			return -EACCES;
+		vm_flags_clear(vma, VM_MAYWRITE);
+	}
+	vm_flags_clear(vma, VM_MAYEXEC);
+	vm_flags_set(vma, VM_MIXEDMAP | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
+	vma->vm_ops = &hawk_vm_ops;
+	return 0;
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * move.c - moves of blocks: started at full depth, ended in a workqueue
+ *
+ *	hawk_plan_start()	takes the moves out of a plan
+ *	 submit			I/O of the block tier, or a copy in place
+ *	hawk_io_end()		I/O is over (any context): to the workqueue
+ *	hawk_io_work()		checksum, tell the engine, wake who waits
+ *
+ * The checksum of a block is taken when it has been written and compared when it
+ * has been read: a reload gives the bytes of the eviction, or fails.
+ */
+#include "hawk.h"
+#include "trace.h"
+
+#include <linux/blkdev.h>
+#include <linux/crc32c.h>
+#include <linux/highmem.h>
+#include <linux/ktime.h>
+#include <linux/mempool.h>
+#include <linux/slab.h>
+
+#define HAWK_IO_RESERVE	64	/* moves that can be made without free memory */
+
+static struct kmem_cache *hawk_io_cache;
+static mempool_t *hawk_io_pool;
+
+int hawk_move_init(void)
+{
+	hawk_io_cache = KMEM_CACHE(hawk_io, 0);
+	if (!hawk_io_cache)
+		return -ENOMEM;
+	hawk_io_pool = mempool_create_slab_pool(HAWK_IO_RESERVE, hawk_io_cache);
+	if (!hawk_io_pool) {
+		kmem_cache_destroy(hawk_io_cache);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void hawk_move_exit(void)
+{
+	mempool_destroy(hawk_io_pool);
+	kmem_cache_destroy(hawk_io_cache);
+}
+
+/*
+ * A round is a stretch in which the engine may be asked for moves.  Waiters that
+ * see nothing active know that nothing will change by itself.
+ */
+void hawk_round_begin(struct hawk_as *as)
+{
+	atomic_inc(&as->active);
+}
+
+void hawk_round_end(struct hawk_as *as)
+{
+	if (atomic_dec_and_test(&as->active))
+		wake_up_all(&as->wait);
+}
+
+/* ---- the end of a move ---- */
+
+static u32 hawk_io_crc(struct hawk_io *io)
+{
+	u32 crc = ~0u, i;
+
+	for (i = 0; i < io->nbv; i++)
+		crc = crc32c(crc, bvec_virt(&io->bv[i]), io->bv[i].bv_len);
+	return ~crc;
+}
+
+/* The result of the transfer, 0 or a negative errno. */
+static int hawk_io_result(struct hawk_io *io)
+{
+	if (io->ret < 0)
+		return io->ret;
+	if (io->ret != io->as->info.block_bytes)
+		return -EIO;
+	if (io->move.kind == HAWK_MOVE_WRITE)
+		io->move.crc = hawk_io_crc(io);
+	else if (io->move.kind == HAWK_MOVE_READ && io->move.crc != hawk_io_crc(io))
+		return -EILSEQ;
+	return 0;
+}
+
+static void hawk_io_account(struct hawk_io *io)
+{
+	const struct hawk_move *mv = &io->move;
+	bool write = mv->kind == HAWK_MOVE_WRITE;
+	struct hawk_mem *m = io->as->mem[write ? mv->dst_tier : mv->src_tier];
+
+	if (!mv->result) {
+		atomic64_add(io->as->info.block_bytes,
+			     write ? &m->write_bytes : &m->read_bytes);
+		return;
+	}
+	atomic64_inc(&m->io_errors);
+	pr_err_ratelimited("tier %u: %s of %u bytes at offset %llu failed: %d%s\n", m->id,
+			   write ? "write" : "read", io->as->info.block_bytes,
+			   write ? mv->dst_off : mv->src_off, mv->result,
+			   mv->result == -EILSEQ ? " (checksum)" : "");
+}
+
+/* One move less for the item; the last one makes it ready for its next step. */
+static void hawk_io_tell_job(struct hawk_io *io)
+{
+	struct hawk_item_state *st = &io->job->st[io->item];
+
+	if (io->move.kind == HAWK_MOVE_READ)
+		st->read_error = io->move.result;	/* llist_add() orders it */
+	if (atomic_dec_and_test(&st->moves))
+		llist_add(&st->ready, &io->job->ready);
+}
+
+static void hawk_io_finish(struct hawk_io *io)
+{
+	struct hawk_as *as = io->as;
+
+	trace_hawk_move_done(as->id, &io->move, ktime_get_ns() - io->start);
+	hawk_move_complete(&io->move);
+	if (io->job) {
+		hawk_io_tell_job(io);
+		hawk_job_put(io->job);
+	}
+	if (io->bv != &io->bv_one)
+		kfree(io->bv);
+	mempool_free(io, hawk_io_pool);
+	atomic64_inc(&as->events);
+	atomic_dec(&as->active);
+	wake_up_all(&as->wait);
+	hawk_as_put(as);
+}
+
+static void hawk_io_work(struct work_struct *work)
+{
+	struct hawk_io *io = container_of(work, struct hawk_io, work);
+
+	io->move.result = hawk_io_result(io);
+	hawk_io_account(io);
+	hawk_io_finish(io);
+}
+
+/**
+ * hawk_io_end() - the transfer of a move is over
+ * @io: the move
+ * @ret: bytes transferred or a negative errno
+ *
+ * Context: any.
+ */
+void hawk_io_end(struct hawk_io *io, long ret)
+{
+	io->ret = ret;
+	queue_work(hawk_dev.wq, &io->work);
+}
+
+/* ---- the start of a move ---- */
+
+/* The host frame's pages as few runs as they are. */
+static void hawk_io_map(struct hawk_io *io, struct hawk_mem *m, u64 off)
+{
+	u32 pages = io->as->info.block_bytes >> PAGE_SHIFT, i;
+	struct bio_vec *bv = &io->bv_one;
+
+	io->bv = bv;
+	if (!m->chunk[off >> HAWK_CHUNK_SHIFT].base)
+		io->bv = bv = kmalloc_array(pages, sizeof(*bv), GFP_NOIO | __GFP_NOFAIL);
+	io->nbv = 0;
+	for (i = 0; i < pages; i++) {
+		struct page *page = m->ops->page(m, off + ((u64)i << PAGE_SHIFT));
+
+		if (i && page_to_pfn(page) == page_to_pfn(bv->bv_page) +
+					      (bv->bv_len >> PAGE_SHIFT)) {
+			bv->bv_len += PAGE_SIZE;
+			continue;
+		}
+		bv = &io->bv[io->nbv++];
+		*bv = (struct bio_vec){ .bv_page = page, .bv_len = PAGE_SIZE };
+	}
+}
+
+/* Unshare: between two frames of host memory, at once. */
+static void hawk_io_copy(struct hawk_io *io)
+{
+	const struct hawk_move *mv = &io->move;
+	struct hawk_mem *src = io->as->mem[mv->src_tier];
+	struct hawk_mem *dst = io->as->mem[mv->dst_tier];
+	u64 off;
+
+	for (off = 0; off < io->as->info.block_bytes; off += PAGE_SIZE)
+		copy_highpage(dst->ops->page(dst, mv->dst_off + off),
+			      src->ops->page(src, mv->src_off + off));
+	io->move.result = 0;
+	hawk_io_finish(io);
+}
+
+static void hawk_io_start(struct hawk_io *io)
+{
+	struct hawk_move *mv = &io->move;
+	struct hawk_mem *src = io->as->mem[mv->src_tier];
+	struct hawk_mem *dst = io->as->mem[mv->dst_tier];
+
+	trace_hawk_move_start(io->as->id, mv, 0);
+	if (mv->kind == HAWK_MOVE_WRITE)
+		trace_hawk_evict(io->as->id, mv, 0);
+	switch (mv->kind) {
+	case HAWK_MOVE_WRITE:
+		hawk_io_map(io, src, mv->src_off);
+		dst->ops->submit(dst, io);
+		break;
+	case HAWK_MOVE_READ:
+		hawk_io_map(io, dst, mv->dst_off);
+		src->ops->submit(src, io);
+		break;
+	default:
+		hawk_io_copy(io);
+	}
+}
+
+/**
+ * hawk_plan_start() - start all moves of a plan and empty it
+ * @as: the space
+ * @job: batch that waits for them, or NULL
+ * @plan: the moves
+ * @item: item of @job per move
+ *
+ * Context: may sleep; within a round.
+ */
+void hawk_plan_start(struct hawk_as *as, struct hawk_job *job, struct hawk_plan *plan,
+		     const u32 *item)
+{
+	struct blk_plug plug;
+	u32 i;
+
+	if (!plan->n)
+		return;
+	/* All are counted before the first can end. */
+	atomic_add(plan->n, &as->active);
+	for (i = 0; job && i < plan->n; i++)
+		atomic_inc(&job->st[item[i]].moves);
+	blk_start_plug(&plug);
+	for (i = 0; i < plan->n; i++) {
+		struct hawk_io *io = mempool_alloc(hawk_io_pool, GFP_NOIO);
+
+		io->move = plan->move[i];
+		io->as = hawk_as_get(as);
+		io->job = job;
+		if (job) {
+			kref_get(&job->ref);
+			io->item = item[i];
+		}
+		io->bv = &io->bv_one;
+		io->start = ktime_get_ns();
+		INIT_WORK(&io->work, hawk_io_work);
+		hawk_io_start(io);
+	}
+	blk_finish_plug(&plug);
+	plan->n = 0;
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pin.c - which blocks a file has pinned
+ *
+ * The engine counts the pins of a block; here each file keeps its own share, so
+ * that it can give up no more than it took and leaves nothing when it dies.
+ * An entry of hawk_file.pins is the block's generation and this file's count.
+ * As long as the count is not zero the block lives, so its generation stays.
+ *
+ * A pin is given up with the engine's call made under the xa_lock: else two
+ * threads of a process could give up the same pin twice, and the second one
+ * would be somebody else's.
+ */
+#include "hawk.h"
+
+#define HAWK_PIN_COUNT_BITS	30
+#define HAWK_PIN_COUNT_MAX	((1ul << HAWK_PIN_COUNT_BITS) - 1)
+
+static void *hawk_pin_entry(u32 gen, unsigned long count)
+{
+	return count ? xa_mk_value((unsigned long)gen << HAWK_PIN_COUNT_BITS | count) : NULL;
+}
+
+static u32 hawk_pin_gen(void *entry)
+{
+	return xa_to_value(entry) >> HAWK_PIN_COUNT_BITS;
+}
+
+static unsigned long hawk_pin_count(void *entry)
+{
+	return entry ? xa_to_value(entry) & HAWK_PIN_COUNT_MAX : 0;
+}
+
+/**
+ * hawk_pin_add() - write down a pin that the engine has just given to this file
+ * @f: the file
+ * @ref: the block
+ *
+ * Context: may sleep.
+ * Return: 0; -ENOMEM or -EOVERFLOW, the pin has been given back then.
+ */
+int hawk_pin_add(struct hawk_file *f, struct hawk_ref ref)
+{
+	void *old = xa_load(&f->pins, ref.block);
+	int ret;
+
+	for (;;) {
+		void *cur;
+
+		if (hawk_pin_count(old) == HAWK_PIN_COUNT_MAX) {
+			ret = -EOVERFLOW;
+			break;
+		}
+		cur = xa_cmpxchg(&f->pins, ref.block, old,
+				 hawk_pin_entry(ref.gen, hawk_pin_count(old) + 1),
+				 GFP_KERNEL);
+		if (cur == old)
+			return 0;
+		if (xa_is_err(cur)) {
+			ret = xa_err(cur);
+			break;
+		}
+		old = cur;
+	}
+	hawk_block_unpin(f->as->space, ref);
+	return ret;
+}
+
+/* The file's count of pins of @ref. */
+static unsigned long hawk_pin_held(struct hawk_file *f, struct hawk_ref ref)
+{
+	void *entry = xa_load(&f->pins, ref.block);
+
+	return entry && hawk_pin_gen(entry) == ref.gen ? hawk_pin_count(entry) : 0;
+}
+
+/* One pin less; replaces or erases an entry, which needs no memory. */
+static void hawk_pin_forget(struct hawk_file *f, struct hawk_ref ref, unsigned long held)
+{
+	lockdep_assert_held(&f->pins.xa_lock);
+	__xa_store(&f->pins, ref.block, hawk_pin_entry(ref.gen, held - 1), 0);
+}
+
+/**
+ * hawk_pin_put() - PUT: publish a block that this file fills
+ * @f: the file
+ * @lid: the block's LID
+ * @key: its key or NULL
+ * @keep: keep the pin of ALLOC
+ * @now: time, nanoseconds
+ *
+ * Return: as hawk_block_put(); -ESTALE: this file has no pin on the block.
+ */
+int hawk_pin_put(struct hawk_file *f, u64 lid, const u8 *key, bool keep, u64 now)
+{
+	struct hawk_space *s = f->as->space;
+	struct hawk_ref ref;
+	unsigned long held;
+	u64 vt;
+	int ret;
+
+	xa_lock(&f->pins);
+	ret = hawk_block_ref(s, lid, &vt, &ref);
+	if (ret)
+		goto out;
+	held = hawk_pin_held(f, ref);
+	if (!held) {
+		ret = -ESTALE;
+		goto out;
+	}
+	ret = hawk_block_put(s, lid, key, keep, now);
+	if (!keep && (!ret || ret == -EEXIST))
+		hawk_pin_forget(f, ref, held);
+out:
+	xa_unlock(&f->pins);
+	return ret;
+}
+
+/**
+ * hawk_pin_drop() - UNPIN
+ * @f: the file
+ * @lid: the block's LID
+ * @vt: translation that the caller knows, or 0
+ *
+ * Return: 0; -ENOENT; -ESTALE: @vt is not the block's any more, or this file has
+ * no pin on it.
+ */
+int hawk_pin_drop(struct hawk_file *f, u64 lid, u64 vt)
+{
+	struct hawk_space *s = f->as->space;
+	struct hawk_ref ref;
+	unsigned long held;
+	u64 now_vt;
+	int ret;
+
+	xa_lock(&f->pins);
+	ret = hawk_block_ref(s, lid, &now_vt, &ref);
+	if (ret)
+		goto out;
+	held = hawk_pin_held(f, ref);
+	if (!held || (vt && vt != now_vt)) {
+		ret = -ESTALE;
+		goto out;
+	}
+	ret = hawk_block_unpin(s, ref);
+	if (!ret)
+		hawk_pin_forget(f, ref, held);
+out:
+	xa_unlock(&f->pins);
+	return ret;
+}
+
+/**
+ * hawk_pin_unshare() - UNSHARE: move this file's pin to a private block
+ * @f: the file
+ * @lid: a LID of the block
+ * @now: time, nanoseconds
+ * @plan: for the copy, and for what makes room
+ * @vt: out, the translation
+ *
+ * Return: as hawk_block_unshare(); -ESTALE: this file has no pin on @lid;
+ * -ENOMEM: the pin is lost and with it the new, still empty block.
+ */
+int hawk_pin_unshare(struct hawk_file *f, u64 lid, u64 now, struct hawk_plan *plan, u64 *vt)
+{
+	struct hawk_space *s = f->as->space;
+	struct hawk_ref old, ref;
+	unsigned long held;
+	int ret;
+
+	xa_lock(&f->pins);
+	ret = hawk_block_ref(s, lid, vt, &old);
+	if (ret)
+		goto err_unlock;
+	held = hawk_pin_held(f, old);
+	if (!held) {
+		ret = -ESTALE;
+		goto err_unlock;
+	}
+	ref = old;
+	ret = hawk_block_unshare(s, lid, now, plan, vt, &ref);
+	if (ret || (ref.block == old.block && ref.gen == old.gen))
+		goto err_unlock;
+	hawk_pin_forget(f, old, held);
+	xa_unlock(&f->pins);
+	return hawk_pin_add(f, ref);
+
+err_unlock:
+	xa_unlock(&f->pins);
+	return ret;
+}
+
+/* The file is at its end: nobody else uses it. */
+void hawk_pin_drop_all(struct hawk_file *f)
+{
+	unsigned long block, n;
+	void *entry;
+
+	xa_for_each(&f->pins, block, entry) {
+		struct hawk_ref ref = { .block = block, .gen = hawk_pin_gen(entry) };
+
+		for (n = hawk_pin_count(entry); n; n--)
+			hawk_block_unpin(f->as->space, ref);
+		cond_resched();
+	}
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * space.c - address spaces: made, named, attached, ended
+ *
+ * A space lives as long as a file, a move or its name refers to it.  Mappings
+ * hold their file, so when a space ends nobody can reach its frames through a
+ * page table any more.  Only its chunks remain then, dirty, for the cleaner.
+ */
+#include "hawk.h"
+#include "trace.h"
+
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/ctype.h>
+#include <linux/log2.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#define HAWK_MAY_READ	4
+#define HAWK_MAY_WRITE	2
+
+static atomic64_t hawk_as_ids = ATOMIC64_INIT(0);
+
+/* ---- the end ---- */
+
+static void hawk_as_release(struct kref *ref)
+{
+	struct hawk_as *as = container_of(ref, struct hawk_as, ref);
+	u32 t;
+
+	spin_lock(&hawk_dev.spaces_lock);
+	list_del(&as->node);
+	spin_unlock(&hawk_dev.spaces_lock);
+	trace_hawk_space_destroy(as->id, &as->info);
+
+	mutex_lock(&hawk_dev.lock);
+	hawk_space_destroy(as->space);
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (as->mem[t])
+			hawk_mem_clean_soon(as->mem[t]);
+	mutex_unlock(&hawk_dev.lock);
+	vfree(as->vtlb);
+	kfree(as);
+}
+
+/* May end the space: takes hawk_device.lock and sleeps. */
+void hawk_as_put(struct hawk_as *as)
+{
+	kref_put(&as->ref, hawk_as_release);
+}
+
+/**
+ * hawk_as_next() - walk all spaces
+ * @prev: the last one, whose reference is put, or NULL
+ *
+ * Return: the next one, referenced, or NULL at the end.  May sleep.
+ */
+struct hawk_as *hawk_as_next(struct hawk_as *prev)
+{
+	struct hawk_as *as = prev, *found = NULL;
+
+	spin_lock(&hawk_dev.spaces_lock);
+	as = list_prepare_entry(as, &hawk_dev.spaces, node);
+	list_for_each_entry_continue(as, &hawk_dev.spaces, node) {
+		if (kref_get_unless_zero(&as->ref)) {
+			found = as;
+			break;
+		}
+	}
+	spin_unlock(&hawk_dev.spaces_lock);
+	if (prev)
+		hawk_as_put(prev);
+	return found;
+}
+
+/**
+ * hawk_as_settle() - wait until chunks left by ended spaces have been zeroed
+ * @as: look at the tiers that it may use
+ *
+ * Return: whether there was something to wait for.  Chunks in quarantine stay.
+ */
+bool hawk_as_settle(struct hawk_as *as)
+{
+	bool any = false;
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (as->mem[t])
+			any |= flush_delayed_work(&as->mem[t]->clean);
+	return any;
+}
+
+/* ---- checks ---- */
+
+/* A name is for people to read and for scripts to pass on. */
+static int hawk_name_check(const u8 *name)
+{
+	size_t len = strnlen(name, HAWK_NAME_MAX), i;
+
+	if (!len || len == HAWK_NAME_MAX || memchr_inv(name + len, 0, HAWK_NAME_MAX - len))
+		return -EINVAL;
+	for (i = 0; i < len; i++)
+		if (!isascii(name[i]) || !isgraph(name[i]) || name[i] == '/')
+			return -EINVAL;
+	return 0;
+}
+
+static int hawk_as_create_check(const struct hawk_space_create *arg)
+{
+	u32 t;
+
+	if (arg->reserved)
+		return -EOPNOTSUPP;
+	if (!arg->block_bytes || arg->block_bytes > HAWK_CHUNK_BYTES ||
+	    arg->block_bytes % HAWK_FRAME_ALIGN)
+		return -EINVAL;
+	if (!arg->block_tokens || arg->block_tokens > 65536 ||
+	    !arg->layers || arg->layers > HAWK_LID_LAYER_MAX + 1 ||
+	    !arg->head_groups || arg->head_groups > HAWK_LID_HEAD_MAX + 1)
+		return -EINVAL;
+	if (!arg->max_blocks || arg->max_blocks > HAWK_BLOCKS_MAX)
+		return -EINVAL;
+	if (arg->buckets && (!is_power_of_2(arg->buckets) || arg->buckets > 512))
+		return -EINVAL;
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (arg->quota[t].min_bytes > arg->quota[t].max_bytes)
+			return -EINVAL;
+	if (arg->flags & HAWK_SPACE_NAMED)
+		return arg->mode & ~0666u ? -EINVAL : hawk_name_check(arg->name);
+	return arg->mode || memchr_inv(arg->name, 0, HAWK_NAME_MAX) ? -EINVAL : 0;
+}
+
+/* Permission bits (HAWK_MAY_*) that the caller has on a named space. */
+static u32 hawk_as_access(const struct hawk_as *as)
+{
+	if (capable(CAP_DAC_OVERRIDE))
+		return HAWK_MAY_READ | HAWK_MAY_WRITE;
+	if (uid_eq(current_fsuid(), as->uid))
+		return as->mode >> 6 & 7;
+	if (in_group_p(as->gid))
+		return as->mode >> 3 & 7;
+	return as->mode & 7;
+}
+
+/* ---- the start ---- */
+
+static int hawk_as_alloc_vtlb(struct hawk_as *as, u32 max_blocks)
+{
+	u64 bytes = hawk_vtlb_bytes(max_blocks);
+
+	as->info.vtlb_bytes = PAGE_ALIGN(bytes);
+	as->vtlb = __vmalloc(as->info.vtlb_bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	return as->vtlb ? 0 : -ENOMEM;
+}
+
+static struct hawk_as *hawk_as_alloc(const struct hawk_space_create *arg)
+{
+	struct hawk_as *as = kzalloc(sizeof(*as), GFP_KERNEL_ACCOUNT);
+
+	if (!as)
+		return NULL;
+	if (hawk_as_alloc_vtlb(as, arg->max_blocks)) {
+		kfree(as);
+		return NULL;
+	}
+	kref_init(&as->ref);
+	as->id = atomic64_inc_return(&hawk_as_ids);
+	as->info.block_bytes = arg->block_bytes;
+	as->info.block_tokens = arg->block_tokens;
+	as->info.layers = arg->layers;
+	as->info.head_groups = arg->head_groups;
+	as->info.layout = arg->layout;
+	as->info.dtype = arg->dtype;
+	as->info.model_id = arg->model_id;
+	as->info.max_blocks = arg->max_blocks;
+	as->info.buckets = arg->buckets;
+	memcpy(as->info.name, arg->name, HAWK_NAME_MAX);
+	INIT_LIST_HEAD(&as->node);
+	INIT_LIST_HEAD(&as->name_node);
+	as->uid = current_fsuid();
+	as->gid = current_fsgid();
+	as->mode = arg->mode;
+	init_waitqueue_head(&as->wait);
+	return as;
+}
+
+static struct hawk_as *hawk_as_find(const u8 *name)
+{
+	struct hawk_as *as;
+
+	lockdep_assert_held(&hawk_dev.lock);
+	list_for_each_entry(as, &hawk_dev.names, name_node)
+		if (!memcmp(as->info.name, name, HAWK_NAME_MAX))
+			return as;
+	return NULL;
+}
+
+/* The engine's side of a space, its memory, its place in the lists. */
+static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg)
+{
+	struct hawk_space_params p = {
+		.block_bytes = arg->block_bytes,
+		.block_tokens = arg->block_tokens,
+		.max_blocks = arg->max_blocks,
+		.buckets = arg->buckets,
+		.vtlb = as->vtlb,
+	};
+	bool named = arg->flags & HAWK_SPACE_NAMED;
+	u32 t;
+	int ret;
+
+	lockdep_assert_held(&hawk_dev.lock);
+	if (named && hawk_as_find(arg->name))
+		return -EEXIST;
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		if (arg->quota[t].max_bytes && !hawk_dev.mem[t])
+			return -ENOENT;
+		p.quota_min[t] = hawk_chunks(arg->quota[t].min_bytes);
+		p.quota_max[t] = hawk_chunks(arg->quota[t].max_bytes);
+		as->mem[t] = p.quota_max[t] ? hawk_dev.mem[t] : NULL;
+	}
+	ret = hawk_space_create(hawk_dev.engine, &p, &as->space);
+	if (ret)
+		return ret;
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		as->info.frames[t] = hawk_space_frames(as->space, t);
+	if (named) {
+		hawk_as_get(as);
+		list_add_tail(&as->name_node, &hawk_dev.names);
+	}
+	spin_lock(&hawk_dev.spaces_lock);
+	list_add_tail(&as->node, &hawk_dev.spaces);
+	spin_unlock(&hawk_dev.spaces_lock);
+	return 0;
+}
+
+static int hawk_as_enter_locked(struct hawk_as *as, const struct hawk_space_create *arg)
+{
+	int ret;
+
+	mutex_lock(&hawk_dev.lock);
+	ret = hawk_as_enter(as, arg);
+	mutex_unlock(&hawk_dev.lock);
+	return ret;
+}
+
+/* Consumes the caller's reference to @as.  @f->lock is held. */
+static void hawk_file_bind(struct hawk_file *f, struct hawk_as *as, bool writable)
+{
+	lockdep_assert_held(&f->lock);
+	f->writable = writable;
+	smp_store_release(&f->as, as);
+}
+
+int hawk_as_create(struct hawk_file *f, struct hawk_space_create *arg)
+{
+	int ret = hawk_as_create_check(arg);
+	struct hawk_as *as;
+
+	if (ret)
+		return ret;
+	mutex_lock(&f->lock);
+	if (f->as) {
+		ret = -EBUSY;
+		goto out_unlock;
+	}
+	as = hawk_as_alloc(arg);
+	if (!as) {
+		ret = -ENOMEM;
+		goto out_unlock;
+	}
+	ret = hawk_as_enter_locked(as, arg);
+	/* The room may just be that of a space that has ended a moment ago. */
+	if (ret == -ENOSPC && hawk_as_settle(as))
+		ret = hawk_as_enter_locked(as, arg);
+	if (ret) {
+		vfree(as->vtlb);
+		kfree(as);
+		goto out_unlock;
+	}
+	arg->vtlb_bytes = as->info.vtlb_bytes;
+	trace_hawk_space_create(as->id, &as->info);
+	hawk_file_bind(f, as, true);
+out_unlock:
+	mutex_unlock(&f->lock);
+	return ret;
+}
+
+int hawk_as_attach(struct hawk_file *f, const struct hawk_space_attach *arg)
+{
+	int ret = hawk_name_check(arg->name);
+	struct hawk_as *as;
+	u32 may = 0;
+
+	if (ret)
+		return ret;
+	mutex_lock(&f->lock);
+	if (f->as) {
+		mutex_unlock(&f->lock);
+		return -EBUSY;
+	}
+	mutex_lock(&hawk_dev.lock);
+	as = hawk_as_find(arg->name);
+	if (as)
+		may = hawk_as_access(as);
+	if (may & HAWK_MAY_READ)
+		hawk_file_bind(f, hawk_as_get(as), may & HAWK_MAY_WRITE);
+	else
+		ret = -ENOENT;
+	mutex_unlock(&hawk_dev.lock);
+	mutex_unlock(&f->lock);
+	return ret;
+}
+
+/* Destroy by name: the name goes now, the space with its last user. */
+int hawk_as_unlink(const struct hawk_space_destroy *arg)
+{
+	int ret = hawk_name_check(arg->name);
+	struct hawk_as *as;
+
+	if (ret)
+		return ret;
+	mutex_lock(&hawk_dev.lock);
+	as = hawk_as_find(arg->name);
+	if (!as)
+		ret = -ENOENT;
+	else if (!uid_eq(current_fsuid(), as->uid) && !capable(CAP_SYS_ADMIN))
+		ret = hawk_as_access(as) & HAWK_MAY_READ ? -EPERM : -ENOENT;
+	else
+		list_del_init(&as->name_node);
+	mutex_unlock(&hawk_dev.lock);
+	if (!ret)
+		hawk_as_put(as);
+	return ret;
+}
+
+/* Module exit: named spaces that nobody has attached. */
+void hawk_as_unlink_all(void)
+{
+	struct hawk_as *as, *tmp;
+	LIST_HEAD(ended);
+
+	mutex_lock(&hawk_dev.lock);
+	list_splice_init(&hawk_dev.names, &ended);
+	mutex_unlock(&hawk_dev.lock);
+	list_for_each_entry_safe(as, tmp, &ended, name_node) {
+		list_del_init(&as->name_node);
+		hawk_as_put(as);
+	}
+}

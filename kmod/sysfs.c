@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sysfs.c - attributes, one value each
+ *
+ *	/sys/class/misc/hawk/abi_version
+ *	/sys/class/misc/hawk/tierN/...
+ *
+ * They are told in Documentation/ABI/testing/sysfs-hawk.  A tier's folder owns
+ * its struct hawk_mem.
+ */
+#include "hawk.h"
+
+#include <linux/device.h>
+#include <linux/slab.h>
+#include <linux/sysfs.h>
+
+static ssize_t abi_version_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", HAWK_ABI_VERSION);
+}
+static DEVICE_ATTR_RO(abi_version);
+
+static struct attribute *hawk_dev_attrs[] = {
+	&dev_attr_abi_version.attr,
+	NULL,
+};
+static const struct attribute_group hawk_dev_group = {
+	.attrs = hawk_dev_attrs,
+};
+
+const struct attribute_group *hawk_dev_groups[] = {
+	&hawk_dev_group,
+	NULL,
+};
+
+static struct hawk_mem *to_hawk_mem(struct kobject *kobj)
+{
+	return container_of(kobj, struct hawk_mem, kobj);
+}
+
+static ssize_t kind_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%s\n",
+			  to_hawk_mem(kobj)->kind == HAWK_TIER_HOST ? "host" : "blk");
+}
+
+static ssize_t node_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", to_hawk_mem(kobj)->node);
+}
+
+static ssize_t bytes_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%llu\n", (u64)to_hawk_mem(kobj)->chunks << HAWK_CHUNK_SHIFT);
+}
+
+static ssize_t free_bytes_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	u64 free, quarantine;
+	int ret = hawk_mem_usage(to_hawk_mem(kobj), &free, &quarantine);
+
+	return ret ?: sysfs_emit(buf, "%llu\n", free);
+}
+
+static ssize_t quarantine_bytes_show(struct kobject *kobj, struct kobj_attribute *attr,
+				     char *buf)
+{
+	u64 free, quarantine;
+	int ret = hawk_mem_usage(to_hawk_mem(kobj), &free, &quarantine);
+
+	return ret ?: sysfs_emit(buf, "%llu\n", quarantine);
+}
+
+static ssize_t read_bytes_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%lld\n", atomic64_read(&to_hawk_mem(kobj)->read_bytes));
+}
+
+static ssize_t write_bytes_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%lld\n", atomic64_read(&to_hawk_mem(kobj)->write_bytes));
+}
+
+static ssize_t io_errors_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%lld\n", atomic64_read(&to_hawk_mem(kobj)->io_errors));
+}
+
+static ssize_t writeback_permille_show(struct kobject *kobj, struct kobj_attribute *attr,
+				       char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(to_hawk_mem(kobj)->writeback_permille));
+}
+
+static ssize_t writeback_permille_store(struct kobject *kobj, struct kobj_attribute *attr,
+					const char *buf, size_t len)
+{
+	struct hawk_mem *m = to_hawk_mem(kobj);
+	unsigned int val;
+	int ret = kstrtouint(buf, 0, &val);
+
+	if (ret)
+		return ret;
+	if (val > 1024 || (val && m->kind != HAWK_TIER_HOST))
+		return -EINVAL;
+	WRITE_ONCE(m->writeback_permille, val);
+	hawk_writeback_kick();
+	return len;
+}
+
+static struct kobj_attribute kind_attr = __ATTR_RO(kind);
+static struct kobj_attribute node_attr = __ATTR_RO(node);
+static struct kobj_attribute bytes_attr = __ATTR_RO(bytes);
+static struct kobj_attribute free_bytes_attr = __ATTR_RO(free_bytes);
+static struct kobj_attribute quarantine_bytes_attr = __ATTR_RO(quarantine_bytes);
+static struct kobj_attribute read_bytes_attr = __ATTR_RO(read_bytes);
+static struct kobj_attribute write_bytes_attr = __ATTR_RO(write_bytes);
+static struct kobj_attribute io_errors_attr = __ATTR_RO(io_errors);
+static struct kobj_attribute writeback_permille_attr = __ATTR_RW(writeback_permille);
+
+static struct attribute *hawk_mem_attrs[] = {
+	&kind_attr.attr,
+	&node_attr.attr,
+	&bytes_attr.attr,
+	&free_bytes_attr.attr,
+	&quarantine_bytes_attr.attr,
+	&read_bytes_attr.attr,
+	&write_bytes_attr.attr,
+	&io_errors_attr.attr,
+	&writeback_permille_attr.attr,
+	NULL,
+};
+ATTRIBUTE_GROUPS(hawk_mem);
+
+static void hawk_mem_release(struct kobject *kobj)
+{
+	struct hawk_mem *m = to_hawk_mem(kobj);
+
+	m->ops->release(m);
+	kfree(m);
+}
+
+static const struct kobj_type hawk_mem_ktype = {
+	.release = hawk_mem_release,
+	.sysfs_ops = &kobj_sysfs_ops,
+	.default_groups = hawk_mem_groups,
+};
+
+void hawk_sysfs_init_mem(struct hawk_mem *m)
+{
+	kobject_init(&m->kobj, &hawk_mem_ktype);
+}
+
+/* Shows the tier; it has its id. */
+int hawk_sysfs_add(struct hawk_mem *m)
+{
+	return kobject_add(&m->kobj, &hawk_dev.misc.this_device->kobj, "tier%u", m->id);
+}

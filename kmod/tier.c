@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * tier.c - tiers come and go; chunks are cleaned before they change owner
+ *
+ * The engine knows a tier as a number of chunks, hawk_mem is the memory behind
+ * it.  Chunks that a space has left are dirty: the cleaner of the tier zeroes
+ * them and gives them back to the engine.  A page that a NIC or another process
+ * still holds keeps its chunk in quarantine; the cleaner looks again later.
+ */
+#include "hawk.h"
+
+#include <linux/nodemask.h>
+#include <linux/slab.h>
+
+#define HAWK_CLEAN_RETRY_MS	500	/* how often quarantined chunks are looked at */
+
+static void hawk_mem_clean(struct work_struct *work)
+{
+	struct hawk_mem *m = container_of(to_delayed_work(work), struct hawk_mem, clean);
+	u32 c = HAWK_NONE, held = 0;
+
+	while ((c = hawk_tier_next_dirty(hawk_dev.engine, m->id, c)) != HAWK_NONE) {
+		if (m->ops->clean(m, c))
+			hawk_tier_clean(hawk_dev.engine, m->id, c);
+		else
+			held++;
+		cond_resched();
+	}
+	if (held)
+		queue_delayed_work(hawk_dev.clean_wq, &m->clean,
+				   msecs_to_jiffies(HAWK_CLEAN_RETRY_MS));
+}
+
+/* Chunks may have become dirty. */
+void hawk_mem_clean_soon(struct hawk_mem *m)
+{
+	mod_delayed_work(hawk_dev.clean_wq, &m->clean, 0);
+}
+
+/* A new memory without any; on failure to fill it, kobject_put() it. */
+struct hawk_mem *hawk_mem_alloc(const struct hawk_mem_ops *ops, u32 kind, u32 chunks)
+{
+	struct hawk_mem *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
+
+	if (!m)
+		return NULL;
+	m->ops = ops;
+	m->kind = kind;
+	m->node = NUMA_NO_NODE;
+	m->chunks = chunks;
+	INIT_DELAYED_WORK(&m->clean, hawk_mem_clean);
+	hawk_sysfs_init_mem(m);
+	return m;
+}
+
+/* Return: 0, or -ENOENT if the engine does not know the tier any more. */
+int hawk_mem_usage(struct hawk_mem *m, u64 *free_bytes, u64 *quarantine_bytes)
+{
+	u32 free, dirty;
+	int ret = hawk_tier_usage(hawk_dev.engine, m->id, NULL, &free, &dirty);
+
+	if (ret)
+		return ret;
+	*free_bytes = (u64)free << HAWK_CHUNK_SHIFT;
+	*quarantine_bytes = (u64)dirty << HAWK_CHUNK_SHIFT;
+	return 0;
+}
+
+static int hawk_tier_add_check(const struct hawk_tier_add *arg)
+{
+	switch (arg->kind) {
+	case HAWK_TIER_HOST:
+		if (arg->path || arg->path_len)
+			return -EINVAL;
+		if (arg->node < -1 || (arg->node >= 0 && (arg->node >= MAX_NUMNODES ||
+							  !node_online(arg->node))))
+			return -EINVAL;
+		return hawk_chunks(arg->bytes) ? 0 : -EINVAL;
+	case HAWK_TIER_BLK:
+		if (arg->node != -1 || !arg->path || arg->path_len < 2 ||
+		    arg->path_len > HAWK_PATH_MAX)
+			return -EINVAL;
+		return arg->bytes && !hawk_chunks(arg->bytes) ? -EINVAL : 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+/* Make the memory a tier of the engine and show it in sysfs. */
+static int hawk_mem_publish(struct hawk_mem *m)
+{
+	int ret;
+
+	mutex_lock(&hawk_dev.lock);
+	ret = hawk_tier_add(hawk_dev.engine, m->kind, m->chunks, &m->id);
+	if (ret)
+		goto out;
+	ret = hawk_sysfs_add(m);
+	if (ret) {
+		hawk_tier_remove(hawk_dev.engine, m->id);
+		goto out;
+	}
+	hawk_dev.mem[m->id] = m;
+out:
+	mutex_unlock(&hawk_dev.lock);
+	return ret;
+}
+
+int hawk_ioc_tier_add(struct hawk_file *f, void *data)
+{
+	struct hawk_tier_add *arg = data;
+	struct hawk_mem *m;
+	int ret = hawk_tier_add_check(arg);
+
+	if (ret)
+		return ret;
+	m = arg->kind == HAWK_TIER_HOST ? hawk_mem_create_host(arg) : hawk_mem_create_blk(arg);
+	if (IS_ERR(m))
+		return PTR_ERR(m);
+	ret = hawk_mem_publish(m);
+	if (ret) {
+		kobject_put(&m->kobj);
+		return ret;
+	}
+	arg->tier = m->id;
+	return 0;
+}
+
+/* The tier is out of the engine and of hawk_dev.mem; nothing refers to it. */
+static void hawk_mem_end(struct hawk_mem *m)
+{
+	kobject_del(&m->kobj);
+	kobject_put(&m->kobj);
+}
+
+int hawk_ioc_tier_remove(struct hawk_file *f, void *data)
+{
+	const struct hawk_tier_remove *arg = data;
+	struct hawk_mem *m;
+	int ret;
+
+	if (arg->reserved)
+		return -EOPNOTSUPP;
+	if (arg->tier >= HAWK_TIERS_MAX)
+		return -ENOENT;
+	mutex_lock(&hawk_dev.lock);
+	m = hawk_dev.mem[arg->tier];
+	if (!m) {
+		ret = -ENOENT;
+		goto out;
+	}
+	/* Chunks that only wait for the cleaner are no reason to refuse. */
+	hawk_mem_clean_soon(m);
+	flush_delayed_work(&m->clean);
+	cancel_delayed_work_sync(&m->clean);
+	ret = hawk_tier_remove(hawk_dev.engine, m->id);
+	if (ret)
+		hawk_mem_clean_soon(m);
+	else
+		hawk_dev.mem[arg->tier] = NULL;
+out:
+	mutex_unlock(&hawk_dev.lock);
+	if (!ret)
+		hawk_mem_end(m);
+	return ret;
+}
+
+int hawk_ioc_tier_info(struct hawk_file *f, void *data)
+{
+	struct hawk_tier_info *arg = data;
+	struct hawk_mem *m;
+	int ret = -ENOENT;
+
+	if (arg->reserved)
+		return -EOPNOTSUPP;
+	if (arg->tier >= HAWK_TIERS_MAX)
+		return -ENOENT;
+	mutex_lock(&hawk_dev.lock);
+	m = hawk_dev.mem[arg->tier];
+	if (m)
+		ret = hawk_mem_usage(m, &arg->free_bytes, &arg->quarantine_bytes);
+	if (!ret) {
+		arg->kind = m->kind;
+		arg->node = m->node;
+		arg->bytes = (u64)m->chunks << HAWK_CHUNK_SHIFT;
+		arg->read_bytes = atomic64_read(&m->read_bytes);
+		arg->write_bytes = atomic64_read(&m->write_bytes);
+		arg->io_errors = atomic64_read(&m->io_errors);
+	}
+	mutex_unlock(&hawk_dev.lock);
+	return ret;
+}
+
+/*
+ * Module exit: no space is left.  A chunk may still be in quarantine; its pages
+ * have references of their own and go when the last holder lets go of them.
+ */
+void hawk_mem_remove_all(void)
+{
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		struct hawk_mem *m = hawk_dev.mem[t];
+
+		if (!m)
+			continue;
+		cancel_delayed_work_sync(&m->clean);
+		hawk_dev.mem[t] = NULL;
+		hawk_mem_end(m);
+	}
+}

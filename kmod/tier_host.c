@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * tier_host.c - kernel pages on a NUMA node
+ *
+ * A chunk is one order-9 allocation where the node has one, else the largest
+ * pieces it has.  Pieces are split, so that each 4 KiB page has a reference count
+ * of its own: pages are mapped and pinned one by one, and the count tells
+ * whether anybody outside still holds a page.
+ */
+#include "hawk.h"
+
+#include <linux/gfp.h>
+#include <linux/highmem.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+static struct page *hawk_host_chunk_page(const struct hawk_host_chunk *c, u32 i)
+{
+	return c->base ? nth_page(c->base, i) : c->table[i];
+}
+
+static struct page *hawk_host_page(struct hawk_mem *m, u64 off)
+{
+	return hawk_host_chunk_page(&m->chunk[off >> HAWK_CHUNK_SHIFT],
+				    (off & (HAWK_CHUNK_BYTES - 1)) >> PAGE_SHIFT);
+}
+
+static void hawk_host_free_pages(struct hawk_host_chunk *c, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		__free_page(hawk_host_chunk_page(c, i));
+	kvfree(c->table);
+	c->table = NULL;
+	c->base = NULL;
+}
+
+/* No order-9 piece: as few smaller ones as it takes. */
+static int hawk_host_alloc_pieces(struct hawk_host_chunk *c, int node)
+{
+	u32 order = HAWK_CHUNK_ORDER - 1, n = 0, i;
+
+	c->table = kvmalloc_array(HAWK_CHUNK_PAGES, sizeof(*c->table), GFP_KERNEL_ACCOUNT);
+	if (!c->table)
+		return -ENOMEM;
+	while (n < HAWK_CHUNK_PAGES) {
+		gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_THISNODE | __GFP_NOWARN;
+		struct page *page;
+
+		page = alloc_pages_node(node, order ? gfp | __GFP_NORETRY :
+					gfp | __GFP_RETRY_MAYFAIL, order);
+		if (!page) {
+			if (!order--)
+				goto err_free;
+			continue;
+		}
+		split_page(page, order);
+		for (i = 0; i < 1u << order; i++)
+			c->table[n++] = nth_page(page, i);
+	}
+	return 0;
+
+err_free:
+	hawk_host_free_pages(c, n);
+	return -ENOMEM;
+}
+
+static int hawk_host_alloc_chunk(struct hawk_host_chunk *c, int node)
+{
+	c->base = alloc_pages_node(node, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_THISNODE |
+				   __GFP_NOWARN | __GFP_NORETRY, HAWK_CHUNK_ORDER);
+	if (!c->base)
+		return hawk_host_alloc_pieces(c, node);
+	split_page(c->base, HAWK_CHUNK_ORDER);
+	return 0;
+}
+
+static void hawk_host_release(struct hawk_mem *m)
+{
+	u32 c;
+
+	if (!m->chunk)
+		return;
+	for (c = 0; c < m->chunks; c++) {
+		if (m->chunk[c].base || m->chunk[c].table)
+			hawk_host_free_pages(&m->chunk[c], HAWK_CHUNK_PAGES);
+		cond_resched();
+	}
+	kvfree(m->chunk);
+}
+
+/*
+ * The space is gone and with it every mapping, so a page with more than our own
+ * reference is held by a long-term pin (RDMA, io_uring, vmsplice).  No new one
+ * can come: there is no page table left to take it from.  The stores below
+ * depend on the counts read, so they cannot come before the last put.
+ */
+static bool hawk_host_clean(struct hawk_mem *m, u32 chunk)
+{
+	const struct hawk_host_chunk *c = &m->chunk[chunk];
+	u32 i;
+
+	for (i = 0; i < HAWK_CHUNK_PAGES; i++)
+		if (page_ref_count(hawk_host_chunk_page(c, i)) != 1)
+			return false;
+	for (i = 0; i < HAWK_CHUNK_PAGES; i++)
+		clear_highpage(hawk_host_chunk_page(c, i));
+	return true;
+}
+
+static const struct hawk_mem_ops hawk_host_ops = {
+	.release = hawk_host_release,
+	.clean = hawk_host_clean,
+	.page = hawk_host_page,
+};
+
+/**
+ * hawk_mem_create_host() - take memory from a NUMA node
+ * @arg: checked argument of the call
+ *
+ * Return: the memory or ERR_PTR(-ENOMEM: the node has not so much; -EINTR: the
+ * caller is being killed).
+ */
+struct hawk_mem *hawk_mem_create_host(const struct hawk_tier_add *arg)
+{
+	int node = arg->node < 0 ? numa_mem_id() : arg->node;
+	u32 chunks = hawk_chunks(arg->bytes), c;
+	struct hawk_mem *m;
+	int ret;
+
+	m = hawk_mem_alloc(&hawk_host_ops, HAWK_TIER_HOST, chunks);
+	if (!m)
+		return ERR_PTR(-ENOMEM);
+	m->node = node;
+	m->chunk = kvcalloc(chunks, sizeof(*m->chunk), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	ret = m->chunk ? 0 : -ENOMEM;
+	for (c = 0; !ret && c < chunks; c++) {
+		ret = fatal_signal_pending(current) ? -EINTR :
+		      hawk_host_alloc_chunk(&m->chunk[c], node);
+		cond_resched();
+	}
+	if (ret) {
+		if (ret == -ENOMEM)
+			pr_err_ratelimited("host tier: node %d gave %u of %u MiB\n", node,
+					   c ? (c - 1) * 2 : 0, chunks * 2);
+		kobject_put(&m->kobj);
+		return ERR_PTR(ret);
+	}
+	return m;
+}
