@@ -20,6 +20,7 @@
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/overflow.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
