@@ -37,8 +37,9 @@ LIBS  += $(HAWKEXEC_LIB)
 PROGS += $(BUILD)/bin/hawk-exec
 
 # Unit tests: tests/unit/daemon_NAME.c
-HAWKEXEC_TESTS := $(addprefix $(BUILD)/tests/,daemon_gguf daemon_tok daemon_exec daemon_models)
-HAWKEXEC_TEST_OBJS := $(BUILD)/obj/tests/unit/daemon_fixture.o
+HAWKEXEC_TESTS := $(addprefix $(BUILD)/tests/,daemon_gguf daemon_tok daemon_exec \
+					  daemon_stories daemon_golden)
+HAWKEXEC_TEST_OBJS := $(addprefix $(BUILD)/obj/tests/unit/,daemon_fixture.o daemon_run.o)
 $(BUILD)/obj/tests/unit/daemon_%.o: CFLAGS_COMMON += -Idaemon -D_GNU_SOURCE
 
 $(HAWKEXEC_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(HAWKEXEC_TEST_OBJS) \
