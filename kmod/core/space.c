@@ -42,9 +42,9 @@ static int window_init(struct hawk_space *s, const struct hawk_space_params *p, 
 
 	/* a block has at most one frame per tier: more chunks are of no use */
 	nslots = nslots < n ? nslots : n;
-	nslots = nslots < t->nchunks ? nslots : t->nchunks;
 	w->quota_max = p->quota_max[tier];
 	w->quota_min = p->quota_min[tier] < nslots ? p->quota_min[tier] : nslots;
+	nslots = nslots < t->nchunks ? nslots : t->nchunks;
 	if ((u64)nslots * fpc >= HAWK_NONE)
 		return -EINVAL;
 	w->slot = hawk_table_alloc(nslots, sizeof(*w->slot));
