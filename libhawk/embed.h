@@ -253,6 +253,7 @@ void run_end(struct run *r);
 void run_pass(struct run *r);
 int run_step(struct run *r);
 int run_pin(struct ekv *kv, u64 vt, struct hawk_ref ref);
+int item_check(const struct hawk_item *it, u32 flags);
 void batch_finish(struct hawk_batch *b);
 
 /* verbs.c, get.c, async.c, keeper.c, ering.c */

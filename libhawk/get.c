@@ -206,15 +206,6 @@ static void get_all(struct get *g)
 	}
 }
 
-static int item_check(const struct hawk_item *it)
-{
-	if (it->flags & ~HAWK_ITEM_BY_KEY || it->arg)
-		return -EINVAL;
-	if (it->flags & HAWK_ITEM_BY_KEY && hawk_key_is_zero(it->key))
-		return -EINVAL;
-	return RUN_PENDING;
-}
-
 /**
  * embed_get() - GET or RELOAD
  * @item_done: told each item when it is done (in order, at the end, with
@@ -235,11 +226,12 @@ int embed_get(struct ekv *kv, unsigned int op, struct hawk_batch *b,
 	r->item_done = item_done;
 	for (i = 0; i < b->count; i++) {
 		g.gi[i].move = HAWK_NONE;
+		r->it[i].lid = hawk_lid_block(r->it[i].lid, kv->sp->geo.block_tokens);
 		r->it[i].status = RUN_PENDING;
 	}
 	for (i = 0; i < g.n; i++) {
-		ret = item_check(&r->it[i]);
-		if (ret != RUN_PENDING)
+		ret = item_check(&r->it[i], HAWK_ITEM_BY_KEY);
+		if (ret)
 			item_end(&g, i, ret);
 	}
 	get_all(&g);

@@ -24,7 +24,7 @@ int hawk_ring_open(struct hawk_kv *kv, unsigned int entries, int efd)
 		return hawk_fail(-EINVAL, "ring of %u entries: a power of two up to %u",
 				 entries, HAWK_RING_MAX);
 	if (efd < -1)
-		return hawk_fail(-EBADF, "ring: eventfd %d", efd);
+		return hawk_fail(-EINVAL, "ring: eventfd %d", efd);
 	if (kv->ring)
 		return hawk_fail(-EBUSY, "this handle has a ring already");
 	return kv->h->ops->ring_open(kv, entries, efd);

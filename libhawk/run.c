@@ -67,6 +67,16 @@ int run_pin(struct ekv *kv, u64 vt, struct hawk_ref ref)
 	return ret;
 }
 
+/* What every item must obey; @flags: HAWK_ITEM_* that the call knows. */
+int item_check(const struct hawk_item *it, u32 flags)
+{
+	if (it->flags & ~flags)
+		return -EOPNOTSUPP;
+	if (it->arg || (it->flags & HAWK_ITEM_BY_KEY && hawk_key_is_zero(it->key)))
+		return -EINVAL;
+	return 0;
+}
+
 /* Counts the results; what failed has no translation. */
 void batch_finish(struct hawk_batch *b)
 {

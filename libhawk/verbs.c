@@ -81,8 +81,10 @@ static int verb_alloc(struct ekv *kv, struct hawk_batch *b)
 	u32 i;
 
 	for (i = 0; i < b->count; i++) {
-		it[i].status = it[i].flags || it[i].arg || !lid_ok(kv, it[i].lid) ?
-			       -EINVAL : RUN_PENDING;
+		ret = item_check(&it[i], 0);
+		if (!ret)
+			ret = lid_ok(kv, it[i].lid) ? RUN_PENDING : -EINVAL;
+		it[i].status = ret;
 	}
 	run_start(&r, kv, b);
 	while (alloc_pass(&r)) {
@@ -99,10 +101,12 @@ static int verb_alloc(struct ekv *kv, struct hawk_batch *b)
 
 static int unshare_one(struct run *r, struct hawk_item *it)
 {
+	int ret = item_check(it, 0), step = 0;
 	struct ekv *kv = r->kv;
-	int ret, step = 0;
 	u64 vt;
 
+	if (ret)
+		return ret;
 	it->lid = block_lid(kv, it->lid);
 	do {
 		run_pass(r);
@@ -127,31 +131,28 @@ static int verb_unshare(struct ekv *kv, struct hawk_batch *b)
 
 	run_start(&r, kv, b);
 	for (i = 0; i < b->count; i++)
-		it[i].status = it[i].flags || it[i].arg ? -EINVAL : unshare_one(&r, &it[i]);
+		it[i].status = unshare_one(&r, &it[i]);
 	run_end(&r);
 	return 0;
 }
 
 /* ---- PUT, PIN, UNPIN, FORK, FREE, TRANSLATE: one item, no move ---- */
 
-static int put_one(struct ekv *kv, struct hawk_batch *b, struct hawk_item *it, u64 now)
+/* An item of a call that does not wait; its flags and arg have been checked. */
+typedef int verb_item(struct ekv *kv, const struct hawk_batch *b, struct hawk_item *it, u64 now);
+
+static int put_one(struct ekv *kv, const struct hawk_batch *b, struct hawk_item *it, u64 now)
 {
-	if (it->flags || it->arg)
-		return -EINVAL;
-	it->lid = block_lid(kv, it->lid);
 	return pins_put(kv, it->lid, key_of(it), b->flags & HAWK_BATCH_KEEP_PIN, now);
 }
 
-static int pin_one(struct ekv *kv, struct hawk_batch *b, struct hawk_item *it, u64 now)
+static int pin_one(struct ekv *kv, const struct hawk_batch *b, struct hawk_item *it, u64 now)
 {
 	struct hawk_ref ref;
 	u64 vt;
 	int ret;
 
 	(void)b;
-	if (it->flags || it->arg)
-		return -EINVAL;
-	it->lid = block_lid(kv, it->lid);
 	ret = hawk_block_pin(kv->sp->space, it->lid, now, &vt, &ref);
 	if (ret)
 		return ret;
@@ -159,60 +160,72 @@ static int pin_one(struct ekv *kv, struct hawk_batch *b, struct hawk_item *it, u
 	return run_pin(kv, vt, ref);
 }
 
-static int unpin_one(struct ekv *kv, struct hawk_batch *b, struct hawk_item *it, u64 now)
+static int unpin_one(struct ekv *kv, const struct hawk_batch *b, struct hawk_item *it, u64 now)
 {
 	(void)b;
 	(void)now;
-	if (it->flags || it->arg)
-		return -EINVAL;
-	it->lid = block_lid(kv, it->lid);
 	return pins_drop(kv, it->lid, it->vt);
 }
 
-static int fork_one(struct ekv *kv, struct hawk_batch *b, struct hawk_item *it, u64 now)
+static int free_one(struct ekv *kv, const struct hawk_batch *b, struct hawk_item *it, u64 now)
 {
-	int ret;
-
 	(void)b;
 	(void)now;
-	if (it->flags || !lid_ok(kv, it->arg))
-		return -EINVAL;
-	ret = hawk_block_fork(kv->sp->space, it->lid, it->arg);
-	if (!ret)
-		it->vt = hawk_space_translate(kv->sp->space, it->arg);
-	return ret;
+	it->vt = 0;
+	if (it->flags & HAWK_ITEM_BY_KEY)
+		return hawk_key_free(kv->sp->space, it->key);
+	return hawk_block_free(kv->sp->space, it->lid);
 }
 
-static int free_one(struct ekv *kv, struct hawk_batch *b, struct hawk_item *it, u64 now)
+static int translate_one(struct ekv *kv, const struct hawk_batch *b, struct hawk_item *it,
+			 u64 now)
 {
 	(void)b;
 	(void)now;
-	if (it->flags & ~HAWK_ITEM_BY_KEY || it->arg)
-		return -EINVAL;
-	if (!(it->flags & HAWK_ITEM_BY_KEY))
-		return hawk_block_free(kv->sp->space, it->lid);
-	return key_of(it) ? hawk_key_free(kv->sp->space, it->key) : -EINVAL;
-}
-
-static int translate_one(struct ekv *kv, struct hawk_batch *b, struct hawk_item *it, u64 now)
-{
-	(void)b;
-	(void)now;
-	if (it->flags || it->arg)
-		return -EINVAL;
 	it->vt = hawk_space_translate(kv->sp->space, it->lid);
 	return it->vt ? 0 : -ENOENT;
 }
 
-static int each(struct ekv *kv, struct hawk_batch *b,
-		int (*one)(struct ekv *kv, struct hawk_batch *b, struct hawk_item *it, u64 now))
+static int each(struct ekv *kv, struct hawk_batch *b, u32 item_flags, verb_item *one)
 {
 	struct hawk_item *it = items_of(b);
 	u64 now = now_ns();
 	u32 i;
+	int ret;
+
+	for (i = 0; i < b->count; i++) {
+		ret = item_check(&it[i], item_flags);
+		if (!ret && !(it[i].flags & HAWK_ITEM_BY_KEY))
+			it[i].lid = block_lid(kv, it[i].lid);
+		it[i].status = ret ? ret : one(kv, b, &it[i], now);
+	}
+	return 0;
+}
+
+/* ---- FORK ---- */
+
+static int fork_one(struct ekv *kv, struct hawk_item *it)
+{
+	int ret;
+
+	if (it->flags)
+		return -EOPNOTSUPP;
+	if (!lid_ok(kv, it->arg))
+		return -EINVAL;
+	it->lid = block_lid(kv, it->lid);
+	ret = hawk_block_fork(kv->sp->space, it->lid, it->arg);
+	if (!ret)
+		it->vt = hawk_space_translate(kv->sp->space, it->lid);
+	return ret;
+}
+
+static int verb_fork(struct ekv *kv, struct hawk_batch *b)
+{
+	struct hawk_item *it = items_of(b);
+	u32 i;
 
 	for (i = 0; i < b->count; i++)
-		it[i].status = one(kv, b, &it[i], now);
+		it[i].status = fork_one(kv, &it[i]);
 	return 0;
 }
 
@@ -231,10 +244,12 @@ static int lease_end_time(const struct hawk_batch *b, u64 now, u64 *ends)
 static int lookup_one(struct ekv *kv, struct hawk_item *it, struct elease *l, u64 now)
 {
 	struct hawk_ref ref;
+	int ret = item_check(it, HAWK_ITEM_BY_KEY);
 	u64 lid, vt;
-	int ret;
 
-	if (it->flags & ~HAWK_ITEM_BY_KEY || it->arg || !key_of(it))
+	if (ret)
+		return ret;
+	if (!key_of(it))
 		return -EINVAL;
 	ret = hawk_block_find(kv->sp->space, it->key, l != NULL, now, &lid, &vt, &ref);
 	if (ret)
@@ -287,24 +302,24 @@ static int dispatch(struct ekv *kv, unsigned int op, struct hawk_batch *b)
 		return verb_alloc(kv, b);
 	case HAWK_IOC_PUT:
 		keeper_kick(kv->sp->e, true);
-		return each(kv, b, put_one);
+		return each(kv, b, 0, put_one);
 	case HAWK_IOC_LOOKUP:
 		return verb_lookup(kv, b);
 	case HAWK_IOC_PIN:
-		return each(kv, b, pin_one);
+		return each(kv, b, 0, pin_one);
 	case HAWK_IOC_UNPIN:
-		return each(kv, b, unpin_one);
+		return each(kv, b, 0, unpin_one);
 	case HAWK_IOC_GET:
 	case HAWK_IOC_RELOAD:
 		return embed_get(kv, op, b, NULL);
 	case HAWK_IOC_FORK:
-		return each(kv, b, fork_one);
+		return verb_fork(kv, b);
 	case HAWK_IOC_UNSHARE:
 		return verb_unshare(kv, b);
 	case HAWK_IOC_FREE:
-		return each(kv, b, free_one);
+		return each(kv, b, HAWK_ITEM_BY_KEY, free_one);
 	default:
-		return each(kv, b, translate_one);
+		return each(kv, b, 0, translate_one);
 	}
 }
 

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT
+/*
+ * lib_blocks.c - blocks come and go, move between tiers and keep their bytes
+ */
+#include <stdlib.h>
+
+#include "libfixture.h"
+
+#define MIB	(1ull << 20)
+
+static void round_trip(void **state)
+{
+	struct hawk_stats st;
+	struct fx f;
+	uint32_t n;
+
+	(void)state;
+	fx_open(&f, 4 * MIB, 0);
+	fx_put(f.kv, 0, 100, 1);
+	for (n = 0; n < 100; n++)
+		assert_int_equal(fx_get(f.kv, n, 1), 0);
+	assert_int_equal(fx_get(f.kv, 100, 1), -ENOENT);
+	assert_int_equal(fx_get(f.kv, 0, 2), -ENOENT);
+	assert_ok(hawk_kv_stats(f.kv, &st));
+	assert_int_equal(st.blocks, 100);
+	assert_int_equal(st.resident, 100);
+	assert_int_equal(st.pinned, 0);
+	assert_int_equal(st.allocs, 100);
+	assert_int_equal(st.puts, 100);
+	fx_close(&f);
+}
+
+/* Four times as many blocks as DRAM has frames: all are kept, on flash. */
+static void oversubscribed(void **state)
+{
+	uint32_t frames = 2 * FX_CHUNK_FRAMES, n, i;
+	struct hawk_tier_info flash;
+	struct hawk_stats st;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 4 * MIB, 24 * MIB);
+	fx_put(f.kv, 0, 4 * frames, 1);
+	for (i = 0; i < 8 * frames; i++) {
+		n = i * 2654435761u % (4 * frames);
+		if (fx_get(f.kv, n, 1))
+			fail_msg("block %u was lost", n);
+	}
+	assert_ok(hawk_kv_stats(f.kv, &st));
+	assert_int_equal(st.blocks, 4 * frames);
+	assert_true(st.resident <= frames);
+	assert_true(st.reloads >= 3 * frames);
+	assert_int_equal(st.reload_errors, 0);
+	assert_int_equal(st.evict_drop + st.flash_drop, 0);
+	assert_ok(hawk_tier_stat(f.h, f.flash, &flash));
+	assert_int_equal(flash.kind, HAWK_TIER_BLK);
+	assert_int_equal(flash.read_bytes, st.reloads * FX_BLOCK);
+	assert_int_equal(flash.write_bytes, st.evict_write * FX_BLOCK);
+	assert_int_equal(flash.io_errors, 0);
+	fx_close(&f);
+}
+
+/* A batch of reads fills all of DRAM with pinned blocks; one more is refused. */
+static void get_batch(void **state)
+{
+	uint32_t frames = FX_CHUNK_FRAMES, n;
+	struct hawk_item *it;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 8 * MIB);
+	fx_put(f.kv, 0, 2 * frames, 1);
+	it = calloc(frames + 1, sizeof(*it));
+	for (n = 0; n <= frames; n++) {
+		it[n].flags = HAWK_ITEM_BY_KEY;
+		fx_key(&it[n], n, 1);
+	}
+	assert_int_equal(hawk_get(f.kv, it, frames, NULL, NULL), frames);
+	for (n = 0; n < frames; n++)
+		assert_true(fx_is(hawk_addr(f.kv, it[n].vt), n, 1));
+	assert_int_equal(hawk_get(f.kv, it + frames, 1, NULL, NULL), 0);
+	assert_true(it[frames].status == -EDQUOT || it[frames].status == -ENOSPC);
+	for (n = 0; n < frames; n++)
+		it[n].flags = 0;
+	assert_int_equal(hawk_unpin(f.kv, it, frames), frames);
+	assert_int_equal(hawk_get(f.kv, it + frames, 1, NULL, NULL), 1);
+	free(it);
+	fx_close(&f);
+}
+
+static void reload_unpinned(void **state)
+{
+	struct hawk_item it = { .lid = fx_lid(0) };
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 8 * MIB);
+	fx_put(f.kv, 0, 2 * FX_CHUNK_FRAMES, 1);
+	assert_int_equal(hawk_pin(f.kv, &it, 1), 0);
+	assert_int_equal(it.status, -EAGAIN);
+	assert_null(hawk_addr(f.kv, hawk_translate_slow(f.kv, it.lid)));
+	assert_int_equal(hawk_reload(f.kv, &it, 1, NULL), 1);
+	assert_true(fx_is(hawk_addr(f.kv, hawk_translate(f.kv, it.lid)), 0, 1));
+	assert_int_equal(hawk_pin(f.kv, &it, 1), 1);
+	assert_int_equal(hawk_unpin(f.kv, &it, 1), 1);
+	it = (struct hawk_item) { .lid = fx_lid(3000) };
+	assert_int_equal(hawk_reload(f.kv, &it, 1, NULL), 0);
+	assert_int_equal(it.status, -ENOENT);
+	fx_close(&f);
+}
+
+/* What is on flash takes I/O: not with NOWAIT, not after the deadline. */
+static void nowait_and_deadline(void **state)
+{
+	struct hawk_opts nowait = { .flags = HAWK_BATCH_NOWAIT };
+	struct hawk_opts late = { .deadline_ns = 1 };
+	struct hawk_opts soon = { .deadline_ns = fx_now() + 60000000000u };
+	uint32_t last = 2 * FX_CHUNK_FRAMES - 1;
+	struct hawk_item it = { .lid = fx_lid(0) };
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 8 * MIB);
+	fx_put(f.kv, 0, last + 1, 1);
+	assert_int_equal(hawk_get(f.kv, &it, 1, &nowait, NULL), 0);
+	assert_int_equal(it.status, -EAGAIN);
+	assert_int_equal(hawk_get(f.kv, &it, 1, &late, NULL), 0);
+	assert_int_equal(it.status, -ETIME);
+	assert_int_equal(it.vt, 0);
+	assert_int_equal(hawk_get(f.kv, &it, 1, &soon, NULL), 1);
+	assert_true(fx_is(hawk_addr(f.kv, it.vt), 0, 1));
+	assert_int_equal(hawk_unpin(f.kv, &it, 1), 1);
+	/* what is in DRAM takes none */
+	it.vt = 0;
+	assert_int_equal(hawk_get(f.kv, &it, 1, &nowait, NULL), 1);
+	assert_int_equal(hawk_unpin(f.kv, &it, 1), 1);
+	it.vt = 0;
+	assert_int_equal(hawk_get(f.kv, &it, 1, &late, NULL), 1);
+	assert_int_equal(hawk_unpin(f.kv, &it, 1), 1);
+	fx_close(&f);
+}
+
+/* GET with PREFIX: nothing behind the first missing block is pinned. */
+static void get_prefix(void **state)
+{
+	struct hawk_opts o = { .flags = HAWK_BATCH_PREFIX };
+	struct hawk_item it[10] = { 0 };
+	unsigned int prefix, i;
+	struct hawk_stats st;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 8 * MIB);
+	fx_put(f.kv, 0, 2 * FX_CHUNK_FRAMES, 1);
+	for (i = 0; i < 10; i++) {
+		it[i].flags = HAWK_ITEM_BY_KEY;
+		fx_key(&it[i], i, i == 5 ? 9 : 1);
+	}
+	assert_int_equal(hawk_get(f.kv, it, 10, &o, &prefix), 5);
+	assert_int_equal(prefix, 5);
+	for (i = 0; i < 5; i++)
+		assert_true(fx_is(hawk_addr(f.kv, it[i].vt), i, 1));
+	assert_int_equal(it[5].status, -ENOENT);
+	for (i = 6; i < 10; i++)
+		assert_int_equal(it[i].status, -ECANCELED);
+	assert_ok(hawk_kv_stats(f.kv, &st));
+	assert_int_equal(st.pinned, 5);
+	fx_close(&f);
+}
+
+static void lookup_prefix(void **state)
+{
+	struct hawk_item it[10] = { 0 };
+	struct hawk_item one = { .flags = HAWK_ITEM_BY_KEY };
+	struct fx f;
+	int i;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 0);
+	fx_put(f.kv, 0, 9, 1);
+	fx_key(&one, 5, 1);
+	assert_int_equal(hawk_free(f.kv, &one, 1), 1);
+	for (i = 0; i < 10; i++)
+		fx_key(&it[i], (uint32_t)i, 1);
+	/* block 9 is being filled: its key is announced */
+	one = it[9];
+	one.lid = fx_lid(9);
+	assert_int_equal(hawk_alloc(f.kv, &one, 1, NULL), 1);
+
+	assert_int_equal(hawk_lookup(f.kv, it, 10, NULL, NULL), 5);
+	for (i = 0; i < 10; i++) {
+		assert_int_equal(it[i].status, i == 5 ? -ENOENT : i == 9 ? -EAGAIN : 0);
+		if (!it[i].status)
+			assert_int_equal(it[i].lid, fx_lid((uint32_t)i));
+	}
+	/* without its key the block is still there under its LID */
+	one = (struct hawk_item) { .lid = fx_lid(5) };
+	assert_int_equal(hawk_get(f.kv, &one, 1, NULL, NULL), 1);
+	fx_close(&f);
+}
+
+static void fork_and_unshare(void **state)
+{
+	struct hawk_item a = { .lid = fx_lid(0) }, b = { .lid = fx_lid(0), .arg = fx_lid(1) };
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 0);
+	fx_put(f.kv, 0, 1, 1);
+	assert_int_equal(hawk_fork(f.kv, &b, 1), 1);
+	assert_int_equal(hawk_fork(f.kv, &b, 1), 0);
+	assert_int_equal(b.status, -EEXIST);
+	assert_int_equal(hawk_translate(f.kv, fx_lid(1)), hawk_translate(f.kv, fx_lid(0)));
+
+	b = (struct hawk_item) { .lid = fx_lid(1) };
+	assert_int_equal(hawk_unshare(f.kv, &b, 1, NULL), 0);
+	assert_int_equal(b.status, -ESTALE);	/* not pinned */
+	assert_int_equal(hawk_get(f.kv, &b, 1, NULL, NULL), 1);
+	assert_int_equal(hawk_unshare(f.kv, &b, 1, NULL), 1);
+	assert_true(b.vt != hawk_translate(f.kv, fx_lid(0)));
+	assert_true(fx_is(hawk_addr(f.kv, b.vt), 0, 1));	/* copied */
+	fx_fill(hawk_addr(f.kv, b.vt), 1, 2);
+	b.vt = 0;
+	fx_key(&b, 1, 2);
+	assert_int_equal(hawk_put(f.kv, &b, 1, NULL), 1);
+	assert_int_equal(fx_get(f.kv, 0, 1), 0);
+	assert_int_equal(fx_get(f.kv, 1, 2), 0);
+
+	assert_int_equal(hawk_free(f.kv, &a, 1), 1);
+	assert_int_equal(fx_get(f.kv, 0, 1), -ENOENT);
+	assert_int_equal(fx_get(f.kv, 1, 2), 0);
+	fx_close(&f);
+}
+
+static void pins(void **state)
+{
+	uint32_t frames = FX_CHUNK_FRAMES, n;
+	struct hawk_item it, full;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 0);
+	for (n = 0; n < frames; n++) {
+		it = (struct hawk_item) { .lid = fx_lid(n) };
+		assert_int_equal(hawk_alloc(f.kv, &it, 1, NULL), 1);
+	}
+	full = (struct hawk_item) { .lid = fx_lid(n) };
+	assert_int_equal(hawk_alloc(f.kv, &full, 1, NULL), 0);
+	assert_true(full.status == -EDQUOT || full.status == -ENOSPC);
+
+	it.vt ^= 1ull << 32;	/* another generation */
+	assert_int_equal(hawk_unpin(f.kv, &it, 1), 0);
+	assert_int_equal(it.status, -ESTALE);
+	it = (struct hawk_item) { .lid = it.lid };
+	assert_int_equal(hawk_free(f.kv, &it, 1), 0);
+	assert_int_equal(it.status, -EBUSY);
+	/* the only pin of a block that was never put: that is its end */
+	assert_int_equal(hawk_unpin(f.kv, &it, 1), 1);
+	assert_int_equal(hawk_unpin(f.kv, &it, 1), 0);
+	assert_int_equal(it.status, -ENOENT);
+	full.status = 0;
+	assert_int_equal(hawk_alloc(f.kv, &full, 1, NULL), 1);
+	fx_close(&f);
+}
+
+static void put_rules(void **state)
+{
+	struct hawk_opts keep = { .flags = HAWK_BATCH_KEEP_PIN };
+	struct hawk_item it = { .lid = fx_lid(0) };
+	struct hawk_item two = { .lid = fx_lid(1) };
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 0);
+	assert_int_equal(hawk_put(f.kv, &it, 1, NULL), 0);
+	assert_int_equal(it.status, -ENOENT);
+	assert_int_equal(hawk_alloc(f.kv, &it, 1, NULL), 1);
+	assert_int_equal(hawk_alloc(f.kv, &two, 1, NULL), 1);
+	assert_int_equal(hawk_alloc(f.kv, &it, 1, NULL), 0);
+	assert_int_equal(it.status, -EEXIST);
+
+	fx_key(&it, 0, 1);
+	assert_int_equal(hawk_put(f.kv, &it, 1, &keep), 1);
+	assert_int_equal(hawk_put(f.kv, &it, 1, &keep), 0);
+	assert_int_equal(it.status, -EINVAL);		/* it is READY */
+	it = (struct hawk_item) { .lid = fx_lid(0) };
+	assert_int_equal(hawk_unpin(f.kv, &it, 1), 1);	/* the pin was kept */
+	assert_int_equal(hawk_unpin(f.kv, &it, 1), 0);
+	assert_int_equal(it.status, -ESTALE);
+
+	fx_key(&two, 0, 1);				/* somebody has the key */
+	assert_int_equal(hawk_put(f.kv, &two, 1, NULL), 0);
+	assert_int_equal(two.status, -EEXIST);
+	two = (struct hawk_item) { .lid = fx_lid(1) };
+	assert_int_equal(hawk_pin(f.kv, &two, 1), 1);	/* but it is READY */
+	fx_close(&f);
+}
+
+static void translate(void **state)
+{
+	struct hawk_item it = { .lid = fx_lid(0) + 3 };
+	struct fx f;
+	uint64_t vt;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 0);
+	assert_int_equal(hawk_translate(f.kv, fx_lid(0)), 0);
+	assert_int_equal(hawk_translate_slow(f.kv, fx_lid(0)), 0);
+	assert_null(hawk_addr(f.kv, 0));
+	assert_int_equal(hawk_alloc(f.kv, &it, 1, NULL), 1);
+	assert_int_equal(it.lid, fx_lid(0));		/* rounded to the block */
+	vt = it.vt;
+	assert_true(vt & HAWK_VT_VALID);
+	assert_int_equal(HAWK_VT_TIER(vt), f.dram);
+	assert_int_equal(hawk_translate(f.kv, fx_lid(0)), vt);
+	assert_int_equal(hawk_translate(f.kv, fx_lid(0) + FX_TOKENS - 1), vt);
+	assert_int_equal(hawk_translate(f.kv, fx_lid(0) + FX_TOKENS), 0);
+	assert_null(hawk_addr(f.kv, vt | 0xffffffff));
+	assert_int_equal(hawk_put(f.kv, &it, 1, NULL), 1);
+	it = (struct hawk_item) { .lid = fx_lid(0) };
+	assert_int_equal(hawk_free(f.kv, &it, 1), 1);
+	assert_int_equal(hawk_translate(f.kv, fx_lid(0)), 0);
+	fx_close(&f);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(round_trip),
+		cmocka_unit_test(oversubscribed),
+		cmocka_unit_test(get_batch),
+		cmocka_unit_test(reload_unpinned),
+		cmocka_unit_test(nowait_and_deadline),
+		cmocka_unit_test(get_prefix),
+		cmocka_unit_test(lookup_prefix),
+		cmocka_unit_test(fork_and_unshare),
+		cmocka_unit_test(pins),
+		cmocka_unit_test(put_rules),
+		cmocka_unit_test(translate),
+	};
+
+	return cmocka_run_group_tests_name("lib_blocks", tests, NULL, NULL);
+}
