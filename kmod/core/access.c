@@ -147,13 +147,8 @@ static int reload_locked(struct hawk_space *s, struct hawk_block *blk, u32 tier,
 	hawk_lru_del(s, blk);	/* or it might be dropped to make room for itself */
 	ret = hawk_host_frame(s, hawk_bucket_of(s, blk), tier, w, &tier, &frame);
 	if (ret) {
-		hawk_lru_add(s, blk, false);
+		hawk_lru_add(s, blk);
 		return ret;
-	}
-	if (hawk_plan_full(w->plan)) {
-		hawk_res_push(s, hawk_bucket_of(s, blk), tier, frame);
-		hawk_lru_add(s, blk, false);
-		return -EAGAIN;
 	}
 	blk->atime = now;
 	hawk_block_event(blk, HAWK_EV_RELOAD);
@@ -182,6 +177,6 @@ int hawk_block_reload(struct hawk_space *s, u64 lid, u32 tier, u64 now, struct h
 		hawk_map_reap(s, home);
 		if (ret != -ENOBUFS)
 			return ret;
-		hawk_res_refill(s, home, w.res, w.probes);
+		hawk_want_fetch(s, &w, home);
 	}
 }

@@ -12,6 +12,17 @@ static int lid_check(struct hawk_space *s, u64 *lid)
 	return 0;
 }
 
+/* Return: 0 if the LID is free; -EEXIST; -EAGAIN: its block is about to go. */
+static int lid_taken(struct hawk_space *s, u64 lid)
+{
+	struct hawk_map *m = hawk_map_find(s, lid);
+
+	if (!m)
+		return 0;
+	/* the block may be at home elsewhere: a racing look at its state will do */
+	return hawk_load(&s->block[m->block].state) == HAWK_BLOCK_DYING ? -EAGAIN : -EEXIST;
+}
+
 /* Start a life: FILLING, in host frame @frame, at home in the bucket of @lid. */
 static struct hawk_block *block_start(struct hawk_space *s, u64 lid, u32 tier, u32 frame,
 				      u64 now)
@@ -35,19 +46,17 @@ static int alloc_locked(struct hawk_space *s, struct hawk_bucket *b, u64 lid, co
 			u32 tier, u64 now, struct hawk_want *w, u64 *vt)
 {
 	struct hawk_block *blk;
-	struct hawk_map *m;
 	u32 frame;
 	int ret;
 
-	m = hawk_map_find(s, lid);
-	if (m)
-		return hawk_load(&s->block[m->block].state) == HAWK_BLOCK_DYING ?
-			-EAGAIN : -EEXIST;
+	ret = lid_taken(s, lid);
+	if (ret)
+		return ret;
 	ret = hawk_spare_block(s, b, w);
 	if (ret)
 		return ret;
 	if (!b->fl[HAWK_RES_MAP].n)
-		return hawk_want_ask(s, w, b - s->bucket, HAWK_RES_MAP, true) ?: -ENOSPC;
+		return hawk_want_ask(s, w, b - s->bucket, HAWK_RES_MAP, HAWK_REACH_ALL) ?: -ENOSPC;
 	ret = hawk_host_frame(s, b, tier, w, &tier, &frame);
 	if (ret)
 		return ret;
@@ -82,7 +91,7 @@ int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64
 		hawk_map_reap(s, b - s->bucket);
 		if (ret != -ENOBUFS)
 			return ret;
-		hawk_res_refill(s, b - s->bucket, w.res, w.probes);
+		hawk_want_fetch(s, &w, b - s->bucket);
 	}
 }
 
@@ -151,15 +160,16 @@ static int fork_locked(struct hawk_space *s, struct hawk_block *blk, u64 new_lid
 		       struct hawk_want *w)
 {
 	u32 there = hawk_home(s, new_lid);
+	int ret = lid_taken(s, new_lid);
 
-	if (hawk_map_find(s, new_lid))
-		return -EEXIST;
+	if (ret)
+		return ret;
 	if (blk->state == HAWK_BLOCK_FILLING)
 		return -EAGAIN;
 	if (blk->nmaps >= HAWK_ALIAS_MAX)
 		return -ENOSPC;
 	if (!s->bucket[there].fl[HAWK_RES_MAP].n)
-		return hawk_want_ask(s, w, there, HAWK_RES_MAP, true) ?: -ENOSPC;
+		return hawk_want_ask(s, w, there, HAWK_RES_MAP, HAWK_REACH_ALL) ?: -ENOSPC;
 	hawk_map_insert(s, new_lid, blk);
 	hawk_vtlb_set(s, new_lid, hawk_block_vt(s, blk));
 	return 0;
@@ -185,7 +195,7 @@ int hawk_block_fork(struct hawk_space *s, u64 lid, u64 new_lid)
 		hawk_pair_unlock(s, home, hawk_home(s, new_lid));
 		if (ret != -ENOBUFS)
 			return ret;
-		hawk_res_refill(s, hawk_home(s, new_lid), w.res, w.probes);
+		hawk_want_fetch(s, &w, hawk_home(s, new_lid));
 	}
 }
 
@@ -312,6 +322,6 @@ int hawk_block_unshare(struct hawk_space *s, u64 lid, u64 now, struct hawk_plan 
 		hawk_map_reap(s, hawk_home(s, lid));
 		if (ret != -ENOBUFS)
 			return ret;
-		hawk_res_refill(s, hawk_home(s, lid), w.res, w.probes);
+		hawk_want_fetch(s, &w, hawk_home(s, lid));
 	}
 }

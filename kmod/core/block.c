@@ -180,7 +180,7 @@ void hawk_block_put_pin(struct hawk_space *s, struct hawk_block *blk)
 		return;
 	hawk_bucket_of(s, blk)->count[HAWK_N_PINNED]--;
 	if (blk->state == HAWK_BLOCK_READY)
-		hawk_lru_add(s, blk, false);
+		hawk_lru_add(s, blk);
 	else if (blk->state == HAWK_BLOCK_FILLING)
 		hawk_block_end(s, blk);	/* nobody is left to fill it */
 }

@@ -264,7 +264,8 @@ int hawk_block_reload(struct hawk_space *s, u64 lid, u32 tier, u64 now, struct h
 
 /**
  * hawk_block_fork() - @new_lid becomes another LID of @lid's block
- * Return: 0, -ENOENT, -EEXIST, -EINVAL, -EAGAIN (FILLING), -ENOSPC (no LID slot).
+ * Return: 0, -ENOENT, -EEXIST, -EINVAL, -EAGAIN (FILLING, or the last block of
+ * @new_lid has a move in flight), -ENOSPC (no LID slot).
  */
 int hawk_block_fork(struct hawk_space *s, u64 lid, u64 new_lid);
 

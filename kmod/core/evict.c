@@ -5,38 +5,46 @@
  * The order of preference for a host frame: one that is free here; a new chunk or
  * a neighbour's spare; that of the coldest block, at once if it has a good flash
  * copy, after a write to flash if not, and by forgetting the block if flash has
- * no room; any neighbour's spare.
+ * no room; any bucket's spare; what any other bucket can evict in the same way.
  *
  * Functions here run with the bucket locked.  -ENOBUFS means: let go of the lock,
- * call hawk_res_refill(want->res, want->probes), start again.  Each thing is
- * asked for once per operation, so the rounds are bounded.
+ * call hawk_map_reap() and hawk_want_fetch(), start again.  Each thing is asked for
+ * once per operation and reach, so the rounds are bounded.
  */
 #include "priv.h"
 
 /* Return: -ENOBUFS if @res should be refilled first, else 0. */
-int hawk_want_ask(struct hawk_space *s, struct hawk_want *w, u32 home, u32 res, bool full)
+int hawk_want_ask(struct hawk_space *s, struct hawk_want *w, u32 home, u32 res,
+		  enum hawk_reach reach)
 {
-	u32 *asked = full ? &w->full : &w->cheap;
-
-	if (*asked & (1u << res))
+	if (w->asked[reach] & (1u << res))
 		return 0;
-	*asked |= 1u << res;
-	if (!full && !hawk_res_hint(s, home, res))
+	w->asked[reach] |= 1u << res;
+	if (reach == HAWK_REACH_NEAR && !hawk_res_hint(s, home, res))
 		return 0;
 	w->res = res;
-	w->probes = full ? s->nbuckets : HAWK_PEEK;
+	w->reach = reach;
 	return -ENOBUFS;
+}
+
+/* A leased block may not be forgotten: let the next search not meet it again. */
+static void pass_over(struct hawk_space *s, struct hawk_block *blk)
+{
+	hawk_lru_del(s, blk);
+	hawk_lru_add(s, blk);
 }
 
 /* The coldest block of a tier that may be forgotten. */
 static struct hawk_block *victim(struct hawk_space *s, struct hawk_bucket *b, u32 tier)
 {
-	u32 nr, n = 0;
+	u32 nr, prev, n = 0;
 
-	for (nr = b->lru[tier].lru; nr != HAWK_NONE && n < HAWK_SCAN_MAX;
-	     nr = s->block[nr].lru_prev, n++)
+	for (nr = b->lru[tier].lru; nr != HAWK_NONE && n < HAWK_SCAN_MAX; nr = prev, n++) {
+		prev = s->block[nr].lru_prev;
 		if (!s->block[nr].leases)
 			return &s->block[nr];
+		pass_over(s, &s->block[nr]);
+	}
 	return NULL;
 }
 
@@ -61,7 +69,7 @@ static u32 flash_reclaim(struct hawk_space *s, struct hawk_bucket *b, u32 tier, 
 			continue;
 		hawk_lru_del(s, blk);
 		hawk_block_drop_flash(s, blk);
-		hawk_lru_add(s, blk, false);
+		hawk_lru_add(s, blk);
 		return hawk_res_pop(s, b, tier);
 	}
 	return HAWK_NONE;
@@ -80,7 +88,7 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier,
 		*frame = hawk_res_pop(s, b, t);
 		if (*frame != HAWK_NONE)
 			return 0;
-		ret = hawk_want_ask(s, w, home, t, false);
+		ret = hawk_want_ask(s, w, home, t, HAWK_REACH_NEAR);
 		if (ret)
 			return ret;
 	}
@@ -91,14 +99,14 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier,
 		*frame = flash_reclaim(s, b, t, htier);
 		if (*frame != HAWK_NONE)
 			return 0;
-		ret = hawk_want_ask(s, w, home, t, true);
+		ret = hawk_want_ask(s, w, home, t, HAWK_REACH_ALL);
 		if (ret)
 			return ret;
 	}
 	return -ENOSPC;
 }
 
-/* Start writing an unpinned READY block to flash. */
+/* Start writing an unpinned READY block to flash; if it fails no list changes. */
 static int write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
 		       struct hawk_want *w)
 {
@@ -108,16 +116,12 @@ static int write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
 
 	if (!w->plan || hawk_plan_full(w->plan))
 		return -EAGAIN;
-	hawk_lru_del(s, blk);	/* or it might be reclaimed for its own sake */
 	ret = flash_frame(s, b, blk->htier, w, &tier, &frame);
-	if (ret) {
-		hawk_lru_add(s, blk, true);
+	if (ret)
 		return ret;
-	}
+	hawk_lru_del(s, blk);
 	hawk_block_take_flash(s, blk, tier, frame);
 	hawk_block_event(blk, HAWK_EV_EVICT);
-	if (!(flags & HAWK_MF_KEEP))
-		b->evicting[blk->htier]++;
 	hawk_plan_add(w->plan, s, blk, HAWK_MOVE_WRITE, flags);
 	return 0;
 }
@@ -129,19 +133,21 @@ static void evict_clean(struct hawk_space *s, struct hawk_block *blk)
 	hawk_block_event(blk, HAWK_EV_EVICT_CLEAN);
 	hawk_block_publish(s, blk);
 	hawk_block_drop_host(s, blk);
-	hawk_lru_add(s, blk, false);
+	hawk_lru_add(s, blk);
 }
 
 /*
  * Take the host frame of the coldest block of the bucket.
- * Return: 0; -EAGAIN (a write was started or is in flight); -ENOBUFS; -ENOSPC.
+ * Return: 0; -EAGAIN (a move was started, is in flight, or has no plan); -ENOBUFS;
+ * -ENOSPC.
  */
 static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		     struct hawk_want *w, u32 *frame)
 {
 	struct hawk_block *blk;
-	u32 nr, prev, n;
+	bool flash = s->flash_tiers;
 	int ret = -ENOSPC;
+	u32 nr, prev, n;
 
 	for (nr = b->lru[tier].lru, n = 0; nr != HAWK_NONE && n < HAWK_SCAN_MAX; nr = prev, n++) {
 		blk = &s->block[nr];
@@ -151,7 +157,7 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 			*frame = hawk_res_pop(s, b, tier);
 			return 0;
 		}
-		if (s->flash_tiers) {
+		if (flash) {
 			ret = write_start(s, blk, 0, w);
 			if (!ret)
 				return -EAGAIN;
@@ -159,16 +165,18 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 				continue;	/* look for a clean one */
 			if (ret != -ENOSPC)
 				return ret;
-			prev = blk->lru_prev;	/* it was put back */
+			flash = false;	/* nor is there room for a warmer one */
 		}
-		if (blk->leases)
+		if (blk->leases) {
+			pass_over(s, blk);
 			continue;
+		}
 		b->count[HAWK_N_EVICT_DROP]++;
 		hawk_block_end(s, blk);
 		*frame = hawk_res_pop(s, b, tier);
-		return *frame == HAWK_NONE ? -EAGAIN : 0;
+		return 0;
 	}
-	return b->evicting[tier] ? -EAGAIN : ret;
+	return b->moving[tier] ? -EAGAIN : ret;
 }
 
 /*
@@ -190,7 +198,7 @@ int hawk_host_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		*frame = hawk_res_pop(s, b, t);
 		if (*frame != HAWK_NONE)
 			return 0;
-		if (hawk_want_ask(s, w, home, t, false))
+		if (hawk_want_ask(s, w, home, t, HAWK_REACH_NEAR))
 			return -ENOBUFS;
 	}
 	for (i = 0; i < HAWK_TIERS_MAX; i++) {
@@ -199,37 +207,122 @@ int hawk_host_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 			continue;
 		*got = t;
 		ret = evict_one(s, b, t, w, frame);
-		if (ret != -ENOSPC)
+		if (!ret || ret == -ENOBUFS || (ret == -EAGAIN && w->plan))
 			return ret;
-		if (hawk_want_ask(s, w, home, t, true))
+		w->again |= ret == -EAGAIN;
+		if (hawk_want_ask(s, w, home, t, HAWK_REACH_ALL) ||
+		    hawk_want_ask(s, w, home, t, HAWK_REACH_EVICT))
 			return -ENOBUFS;
 	}
-	return ret;
+	return w->again ? -EAGAIN : ret;
 }
 
-/*
- * See that a block slot is free, at worst by forgetting the coldest block that is
- * on flash only.
- */
-int hawk_spare_block(struct hawk_space *s, struct hawk_bucket *b, struct hawk_want *w)
+/* Forget the coldest block of some tiers, for its slot. */
+static bool forget(struct hawk_space *s, struct hawk_bucket *b, u32 tiers)
 {
 	struct hawk_block *blk;
 	u32 t;
 
-	if (b->fl[HAWK_RES_BLOCK].n)
-		return 0;
-	if (hawk_want_ask(s, w, b - s->bucket, HAWK_RES_BLOCK, true))
-		return -ENOBUFS;
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
-		blk = (s->flash_tiers | s->host_tiers) & (1u << t) ? victim(s, b, t) : NULL;
+		blk = tiers & (1u << t) ? victim(s, b, t) : NULL;
 		if (!blk)
 			continue;
 		b->count[s->flash_tiers & (1u << t) ? HAWK_N_FLASH_DROP : HAWK_N_EVICT_DROP]++;
 		hawk_block_end(s, blk);
-		if (b->fl[HAWK_RES_BLOCK].n)
-			return 0;
+		return true;
 	}
-	return -ENOSPC;
+	return false;
+}
+
+/*
+ * See that a block slot is free, if need be by forgetting a block: best one that
+ * is on flash only, then one here, then one in another bucket.
+ * Return: 0; -ENOBUFS; -ENOSPC.
+ */
+int hawk_spare_block(struct hawk_space *s, struct hawk_bucket *b, struct hawk_want *w)
+{
+	u32 home = b - s->bucket, res = HAWK_RES_BLOCK;
+
+	if (b->fl[res].n)
+		return 0;
+	if (hawk_want_ask(s, w, home, res, HAWK_REACH_NEAR))
+		return -ENOBUFS;
+	if (forget(s, b, s->flash_tiers))
+		goto ended;
+	if (hawk_want_ask(s, w, home, res, HAWK_REACH_ALL))
+		return -ENOBUFS;
+	if (forget(s, b, s->host_tiers))
+		goto ended;
+	return hawk_want_ask(s, w, home, res, HAWK_REACH_EVICT) ?: -ENOSPC;
+
+ended:
+	if (b->fl[res].n)
+		return 0;
+	return hawk_want_ask(s, w, home, res, HAWK_REACH_REAP) ?: -ENOSPC;
+}
+
+/* Make a spare in bucket @b.  Return: as evict_one(). */
+static int evict_spare(struct hawk_space *s, struct hawk_bucket *b, u32 res,
+		       struct hawk_want *w)
+{
+	u32 frame;
+	int ret;
+
+	if (res == HAWK_RES_BLOCK)
+		return forget(s, b, s->flash_tiers) || forget(s, b, s->host_tiers) ? 0 : -ENOSPC;
+	ret = evict_one(s, b, res, w, &frame);
+	if (!ret)
+		hawk_res_push(s, b, res, frame);
+	return ret;
+}
+
+static void refill(struct hawk_space *s, const struct hawk_want *w, u32 home)
+{
+	hawk_res_refill(s, home, w->res, w->reach == HAWK_REACH_NEAR ? HAWK_PEEK : s->nbuckets);
+}
+
+/* Make a spare in bucket @from.  No lock is held.  Return: 0; -EAGAIN; -ENOSPC. */
+static int evict_from(struct hawk_space *s, u32 from, u32 res, struct hawk_want *w)
+{
+	int ret;
+
+	for (;;) {
+		hawk_lock(&s->bucket[from].lock);
+		ret = evict_spare(s, &s->bucket[from], res, w);
+		hawk_unlock(&s->bucket[from].lock);
+		hawk_map_reap(s, from);
+		if (ret != -ENOBUFS)
+			return ret;
+		refill(s, w, from);
+	}
+}
+
+/* Bucket @home has nothing left to evict: let another one evict for it. */
+static void fetch_evicted(struct hawk_space *s, struct hawk_want *w, u32 home)
+{
+	struct hawk_want there = { .plan = w->plan };
+	u32 i, from, n = w->plan ? w->plan->n : 0;
+	int ret;
+
+	for (i = 1; i < s->nbuckets; i++) {
+		from = (home + i) & (s->nbuckets - 1);
+		ret = evict_from(s, from, w->res, &there);
+		if (!ret && hawk_res_steal(s, from, home, w->res))
+			return;
+		if (ret == -EAGAIN)
+			w->again = true;
+		if (w->plan && w->plan->n > n)
+			return;	/* one write is enough for one block */
+	}
+}
+
+/* Bring what was asked for to bucket @home.  No lock is held. */
+void hawk_want_fetch(struct hawk_space *s, struct hawk_want *w, u32 home)
+{
+	if (w->reach == HAWK_REACH_EVICT)
+		fetch_evicted(s, w, home);
+	else if (w->reach != HAWK_REACH_REAP)	/* that, the caller's hawk_map_reap() did */
+		refill(s, w, home);
 }
 
 /* Nothing more to try: is it the tier that is full, or the space's quota? */
@@ -293,11 +386,14 @@ u32 hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_p
 		home = hawk_load(&s->wb_cursor);
 		hawk_store(&s->wb_cursor, home + 1);
 		home &= s->nbuckets - 1;
-		do {
+		for (;;) {
 			hawk_lock(&s->bucket[home].lock);
 			ret = writeback_bucket(s, &s->bucket[home], tier, want, &w);
 			hawk_unlock(&s->bucket[home].lock);
-		} while (ret && hawk_res_refill(s, home, w.res, w.probes));
+			if (!ret)
+				break;
+			hawk_want_fetch(s, &w, home);
+		}
 	}
 	return plan->n - first;
 }

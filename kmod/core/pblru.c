@@ -6,7 +6,7 @@
  * of the blocks at home in it.  A dry bucket asks the tier for a chunk, whose
  * frames are dealt to all buckets, then steals from its neighbours: the next
  * two before it evicts (unused memory is better than a cached block), all of
- * them before it gives up.
+ * them when it has nothing to evict (evict.c tells the whole order).
  */
 #include "priv.h"
 
@@ -62,7 +62,8 @@ static bool chunk_deal(struct hawk_space *s, u32 home, u32 tier)
 	return true;
 }
 
-static bool steal(struct hawk_space *s, u32 from, u32 home, u32 res)
+/* Half of what bucket @from has to spare goes to bucket @home.  No lock is held. */
+bool hawk_res_steal(struct hawk_space *s, u32 from, u32 home, u32 res)
 {
 	struct hawk_bucket *b = &s->bucket[from];
 	u32 nr[HAWK_STEAL_MAX], want, n;
@@ -99,7 +100,7 @@ bool hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes)
 	if (res < HAWK_TIERS_MAX && hawk_tier_has_room(s, res) && chunk_deal(s, home, res))
 		return true;
 	for (i = 1; i <= probes && i <= mask; i++)
-		if (steal(s, (home + i) & mask, home, res))
+		if (hawk_res_steal(s, (home + i) & mask, home, res))
 			return true;
 	return false;
 }
@@ -122,8 +123,8 @@ static u32 lru_tier(const struct hawk_block *blk)
 	return blk->state == HAWK_BLOCK_FLASH ? blk->ftier : blk->htier;
 }
 
-/* An unpinned READY or FLASH block joins its list at the warm or cold end. */
-void hawk_lru_add(struct hawk_space *s, struct hawk_block *blk, bool cold)
+/* Link a block behind @warmer; HAWK_NONE: it is the warmest. */
+static void lru_link(struct hawk_space *s, struct hawk_block *blk, u32 warmer)
 {
 	struct hawk_bucket *b = hawk_bucket_of(s, blk);
 	struct hawk_lru *l = &b->lru[lru_tier(blk)];
@@ -131,8 +132,8 @@ void hawk_lru_add(struct hawk_space *s, struct hawk_block *blk, bool cold)
 
 	hawk_assert_held(&b->lock);
 	hawk_assert(!(blk->flags & HAWK_BF_LRU));
-	blk->lru_prev = cold ? l->lru : HAWK_NONE;	/* prev is warmer */
-	blk->lru_next = cold ? HAWK_NONE : l->mru;	/* next is colder */
+	blk->lru_prev = warmer;
+	blk->lru_next = warmer == HAWK_NONE ? l->mru : s->block[warmer].lru_next;
 	if (blk->lru_prev != HAWK_NONE)
 		s->block[blk->lru_prev].lru_next = nr;
 	else
@@ -145,6 +146,28 @@ void hawk_lru_add(struct hawk_space *s, struct hawk_block *blk, bool cold)
 	blk->flags |= HAWK_BF_LRU;
 	if (blk->state == HAWK_BLOCK_READY && (blk->flags & HAWK_BF_FLASH))
 		b->clean[blk->htier]++;
+}
+
+/* An unpinned READY or FLASH block joins its list at the warm end. */
+void hawk_lru_add(struct hawk_space *s, struct hawk_block *blk)
+{
+	lru_link(s, blk, HAWK_NONE);
+}
+
+/*
+ * A block that left its list to be written comes back to where its last access
+ * belongs, as far as that can be found among the coldest; else to the warm end.
+ */
+void hawk_lru_restore(struct hawk_space *s, struct hawk_block *blk)
+{
+	u32 nr = hawk_bucket_of(s, blk)->lru[lru_tier(blk)].lru, n = 0;
+
+	while (nr != HAWK_NONE && s->block[nr].atime < blk->atime) {
+		nr = s->block[nr].lru_prev;
+		if (++n == HAWK_SCAN_MAX)
+			nr = HAWK_NONE;
+	}
+	lru_link(s, blk, nr);
 }
 
 void hawk_lru_del(struct hawk_space *s, struct hawk_block *blk)
@@ -175,6 +198,6 @@ void hawk_lru_touch(struct hawk_space *s, struct hawk_block *blk, u64 now)
 	blk->atime = now;
 	if (blk->flags & HAWK_BF_LRU) {
 		hawk_lru_del(s, blk);
-		hawk_lru_add(s, blk, false);
+		hawk_lru_add(s, blk);
 	}
 }

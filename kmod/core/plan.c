@@ -43,6 +43,7 @@ void hawk_plan_add(struct hawk_plan *p, struct hawk_space *s, struct hawk_block 
 	m->dst_frame = read ? blk->hframe : blk->fframe;
 	m->crc = blk->crc;
 	blk->flags |= HAWK_BF_MOVING;
+	hawk_bucket_of(s, blk)->moving[blk->htier]++;
 	move_place(s, m);
 }
 
@@ -64,8 +65,7 @@ static void write_done(struct hawk_space *s, struct hawk_block *blk, const struc
 	struct hawk_bucket *b = hawk_bucket_of(s, blk);
 	bool keep = m->flags & HAWK_MF_KEEP;
 
-	if (!keep)
-		b->evicting[m->src_tier]--;
+	b->moving[m->src_tier]--;
 	blk->flags &= ~HAWK_BF_MOVING;
 	if (blk->state == HAWK_BLOCK_DYING) {
 		hawk_block_bury(s, blk);
@@ -82,7 +82,7 @@ static void write_done(struct hawk_space *s, struct hawk_block *blk, const struc
 		hawk_block_event(blk, HAWK_EV_WRITTEN);
 		hawk_block_publish(s, blk);
 		hawk_block_drop_host(s, blk);
-		hawk_lru_add(s, blk, false);
+		hawk_lru_add(s, blk);
 		return;
 	}
 	hawk_block_event(blk, HAWK_EV_KEPT);
@@ -94,13 +94,14 @@ static void write_done(struct hawk_space *s, struct hawk_block *blk, const struc
 		hawk_block_end(s, blk);
 		return;
 	}
-	hawk_lru_add(s, blk, keep);
+	hawk_lru_restore(s, blk);
 }
 
 static void read_done(struct hawk_space *s, struct hawk_block *blk, const struct hawk_move *m)
 {
 	struct hawk_bucket *b = hawk_bucket_of(s, blk);
 
+	b->moving[m->dst_tier]--;
 	blk->flags &= ~HAWK_BF_MOVING;
 	if (blk->state == HAWK_BLOCK_DYING) {
 		hawk_block_bury(s, blk);
@@ -108,11 +109,11 @@ static void read_done(struct hawk_space *s, struct hawk_block *blk, const struct
 		b->count[HAWK_N_RELOADS]++;
 		hawk_block_event(blk, HAWK_EV_LOADED);
 		hawk_block_publish(s, blk);
-		hawk_lru_add(s, blk, false);
+		hawk_lru_add(s, blk);
 	} else if (m->result == -ECANCELED) {
 		hawk_block_event(blk, HAWK_EV_CANCELED);
 		hawk_block_drop_host(s, blk);
-		hawk_lru_add(s, blk, false);
+		hawk_lru_add(s, blk);
 	} else {
 		/* a block that cannot be read, or not trusted, is a miss */
 		b->count[HAWK_N_RELOAD_ERRORS]++;

@@ -164,7 +164,7 @@ struct hawk_bucket {
 	u32 dying;		/* ended blocks with LIDs in other buckets */
 	struct hawk_freelist fl[HAWK_RES_COUNT];
 	struct hawk_lru lru[HAWK_TIERS_MAX];	/* unpinned blocks by tier */
-	u32 evicting[HAWK_TIERS_MAX];	/* writes in flight that will free a frame */
+	u32 moving[HAWK_TIERS_MAX];	/* host frames of writes and reads in flight */
 	u32 clean[HAWK_TIERS_MAX];	/* on the LRU list with a good flash copy */
 	u64 count[HAWK_COUNTERS];
 } __attribute__((aligned(64)));
@@ -258,24 +258,37 @@ void hawk_map_reap(struct hawk_space *s, u32 home);
 u32 hawk_res_pop(struct hawk_space *s, struct hawk_bucket *b, u32 res);
 void hawk_res_push(struct hawk_space *s, struct hawk_bucket *b, u32 res, u32 nr);
 bool hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes);
+bool hawk_res_steal(struct hawk_space *s, u32 from, u32 home, u32 res);
 bool hawk_res_hint(struct hawk_space *s, u32 home, u32 res);
-void hawk_lru_add(struct hawk_space *s, struct hawk_block *blk, bool cold);
+void hawk_lru_add(struct hawk_space *s, struct hawk_block *blk);
+void hawk_lru_restore(struct hawk_space *s, struct hawk_block *blk);
 void hawk_lru_del(struct hawk_space *s, struct hawk_block *blk);
 void hawk_lru_touch(struct hawk_space *s, struct hawk_block *blk, u64 now);
 
 /* evict.c: making room */
 
+/* How far an operation goes for a thing that its bucket lacks. */
+enum hawk_reach {
+	HAWK_REACH_NEAR,	/* a new chunk, spares of two neighbours */
+	HAWK_REACH_ALL,		/* spares of every bucket */
+	HAWK_REACH_EVICT,	/* what another bucket can evict */
+	HAWK_REACH_REAP,	/* what was ended here and has LIDs elsewhere */
+	HAWK_REACHES,
+};
+
 /* What an operation still tries: it asks for each thing once, then does without. */
 struct hawk_want {
 	struct hawk_plan *plan;	/* NULL: start no write */
 	bool ahead;		/* writing ahead: displace nothing on flash */
-	u32 cheap;		/* bit mask of things asked of the tier and two neighbours */
-	u32 full;		/* bit mask of things asked of everybody */
-	u32 res;		/* what to refill now */
-	u32 probes;
+	bool again;		/* there will be room after a move */
+	u32 asked[HAWK_REACHES];	/* bit masks of things */
+	u32 res;		/* what to fetch now */
+	enum hawk_reach reach;
 };
 
-int hawk_want_ask(struct hawk_space *s, struct hawk_want *w, u32 home, u32 res, bool full);
+int hawk_want_ask(struct hawk_space *s, struct hawk_want *w, u32 home, u32 res,
+		  enum hawk_reach reach);
+void hawk_want_fetch(struct hawk_space *s, struct hawk_want *w, u32 home);
 int hawk_host_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		    struct hawk_want *w, u32 *got, u32 *frame);
 int hawk_spare_block(struct hawk_space *s, struct hawk_bucket *b, struct hawk_want *w);
