@@ -60,7 +60,7 @@ static int window_init(struct hawk_space *s, const struct hawk_space_params *p, 
 		hawk_unlock(&t->lock);
 		return -ENOSPC;
 	}
-	t->reserved += w->quota_min;
+	hawk_store(&t->reserved, t->reserved + w->quota_min);
 	t->nspaces++;
 	hawk_unlock(&t->lock);
 	if (t->kind == HAWK_TIER_HOST)
@@ -190,6 +190,7 @@ int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
 	if (s->log2_heads < s->log2_buckets)
 		s->log2_heads = s->log2_buckets;
 	s->key_mask = (1u << log2_ceil(p->max_blocks)) - 1;
+	s->hash_seed = hawk_random();
 	s->vtlb = p->vtlb;
 	s->vtlb_mask = hawk_vtlb_bytes(p->max_blocks) /
 		       (HAWK_VT_WAYS * sizeof(struct hawk_vtlb_entry)) - 1;
@@ -229,8 +230,8 @@ u64 hawk_frame_off(struct hawk_space *s, u32 tier, u32 frame)
 {
 	u32 slot = frame / s->frames_per_chunk;
 
-	if (tier >= HAWK_TIERS_MAX || slot >= hawk_load(&s->win[tier].owned))
+	if (tier >= HAWK_TIERS_MAX || slot >= hawk_load_acquire(&s->win[tier].owned))
 		return ~0ull;
-	return (u64)hawk_load(&s->win[tier].slot[slot]) * HAWK_CHUNK_BYTES +
+	return (u64)s->win[tier].slot[slot] * HAWK_CHUNK_BYTES +
 	       (u64)(frame % s->frames_per_chunk) * s->block_bytes;
 }

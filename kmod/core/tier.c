@@ -68,7 +68,7 @@ int hawk_tier_add(struct hawk_engine *e, u32 kind, u32 chunks, u32 *tier)
 	t->nchunks = chunks;
 	hawk_store(&t->nfree, chunks);
 	t->ndirty = 0;
-	t->reserved = 0;
+	hawk_store(&t->reserved, 0);
 	t->free = 0;
 	t->present = true;
 	hawk_unlock(&t->lock);
@@ -127,9 +127,12 @@ int hawk_tier_usage(struct hawk_engine *e, u32 tier, u32 *total, u32 *free, u32 
 
 u32 hawk_tier_next_dirty(struct hawk_engine *e, u32 tier, u32 after)
 {
-	struct hawk_tier *t = &e->tier[tier];
 	u32 i, found = HAWK_NONE;
+	struct hawk_tier *t;
 
+	if (tier >= HAWK_TIERS_MAX)
+		return HAWK_NONE;
+	t = &e->tier[tier];
 	hawk_lock(&t->lock);
 	if (t->ndirty)
 		for (i = after == HAWK_NONE ? 0 : after + 1; i < t->nchunks; i++)
@@ -143,8 +146,11 @@ u32 hawk_tier_next_dirty(struct hawk_engine *e, u32 tier, u32 after)
 
 void hawk_tier_clean(struct hawk_engine *e, u32 tier, u32 chunk)
 {
-	struct hawk_tier *t = &e->tier[tier];
+	struct hawk_tier *t;
 
+	if (tier >= HAWK_TIERS_MAX)
+		return;
+	t = &e->tier[tier];
 	hawk_lock(&t->lock);
 	if (chunk < t->nchunks && t->chunk[chunk].state == HAWK_CHUNK_DIRTY) {
 		t->chunk[chunk].state = HAWK_CHUNK_FREE;
@@ -156,12 +162,15 @@ void hawk_tier_clean(struct hawk_engine *e, u32 tier, u32 chunk)
 	hawk_unlock(&t->lock);
 }
 
-/* Without the lock: may a grant succeed? */
+/* Without the lock: may a grant succeed?  Asked by every allocation of a full space. */
 bool hawk_tier_has_room(struct hawk_space *s, u32 tier)
 {
+	struct hawk_tier *t = &s->engine->tier[tier];
 	struct hawk_window *w = &s->win[tier];
+	u32 owned = hawk_load(&w->owned);
 
-	return hawk_load(&w->owned) < w->nslots && hawk_load(&s->engine->tier[tier].nfree);
+	return owned < w->nslots &&
+	       hawk_load(&t->nfree) > (owned < w->quota_min ? 0 : hawk_load(&t->reserved));
 }
 
 /*
@@ -185,14 +194,16 @@ u32 hawk_tier_grant(struct hawk_space *s, u32 tier)
 	t->chunk[c].state = HAWK_CHUNK_OWNED;
 	hawk_store(&t->nfree, t->nfree - 1);
 	if (w->owned < w->quota_min)
-		t->reserved--;
+		hawk_store(&t->reserved, t->reserved - 1);
 	slot = w->owned;
-	hawk_store(&w->slot[slot], c);
-	hawk_store(&w->owned, slot + 1);
+	w->slot[slot] = c;
+	hawk_store_release(&w->owned, slot + 1);	/* pairs with hawk_frame_off() */
 out_unlock:
 	hawk_unlock(&t->lock);
 	return slot;
 }
+
+#define HAWK_RETURN_SLICE	1024	/* chunks returned while others wait */
 
 /* The space ends: its chunks must be cleaned before somebody else has them. */
 void hawk_tier_return(struct hawk_space *s, u32 tier)
@@ -202,12 +213,18 @@ void hawk_tier_return(struct hawk_space *s, u32 tier)
 	u32 i;
 
 	hawk_lock(&t->lock);
-	for (i = 0; i < w->owned; i++)
-		t->chunk[w->slot[i]].state = HAWK_CHUNK_DIRTY;
-	t->ndirty += w->owned;
 	if (w->owned < w->quota_min)
-		t->reserved -= w->quota_min - w->owned;
-	w->owned = 0;
+		hawk_store(&t->reserved, t->reserved - (w->quota_min - w->owned));
+	for (i = 0; i < w->owned; i++) {
+		t->chunk[w->slot[i]].state = HAWK_CHUNK_DIRTY;
+		t->ndirty++;
+		if (i % HAWK_RETURN_SLICE == HAWK_RETURN_SLICE - 1) {
+			hawk_unlock(&t->lock);
+			hawk_relax();
+			hawk_lock(&t->lock);
+		}
+	}
+	hawk_store(&w->owned, 0);
 	t->nspaces--;
 	hawk_unlock(&t->lock);
 }
