@@ -22,6 +22,8 @@ struct check {
 	char *why;
 	size_t len;
 	u64 sum[HAWK_N_PINNED + 1];	/* the gauges, counted anew */
+	u32 moving[HAWK_TIERS_MAX];	/* moves in flight, likewise */
+	u32 nfree;			/* free block slots */
 };
 
 /* Each frame of an owned chunk is free in one bucket, or one block's. */
@@ -104,7 +106,7 @@ static int check_names(struct check *c, const struct hawk_block *blk)
 		if (n > s->max_maps || s->map[m].block != nr)
 			FAIL("LID of another block");
 		seen = hawk_vtlb_get(s, s->map[m].lid);
-		if (blk->state != HAWK_BLOCK_DYING && seen && seen != vt)
+		if (seen && seen != vt)	/* of a dying block: no translation */
 			FAIL("vTLB disagrees with the block");
 	}
 	if (n != blk->nmaps || (!n && blk->state != HAWK_BLOCK_DYING))
@@ -124,12 +126,15 @@ static int check_blocks(struct check *c)
 		if (blk->state == HAWK_BLOCK_FREE) {
 			if (blk->hframe != HAWK_NONE || blk->fframe != HAWK_NONE || blk->flags)
 				FAIL("free block holds something");
+			c->nfree++;
 			continue;
 		}
 		c->sum[HAWK_N_BLOCKS]++;
 		c->sum[HAWK_N_RESIDENT] += blk->hframe != HAWK_NONE;
 		c->sum[HAWK_N_FLASH] += blk->fframe != HAWK_NONE;
 		c->sum[HAWK_N_PINNED] += !!blk->pins;
+		if (blk->flags & HAWK_BF_MOVING)
+			c->moving[blk->htier]++;
 		ret = check_place(c, blk);
 		if (!ret)
 			ret = check_names(c, blk);
@@ -152,6 +157,7 @@ static int check_lists(struct check *c, struct hawk_bucket *b)
 			struct hawk_block *blk = &s->block[nr];
 
 			if (!(blk->flags & HAWK_BF_LRU) || hawk_bucket_of(s, blk) != b ||
+			    (blk->state == HAWK_BLOCK_FLASH ? blk->ftier : blk->htier) != t ||
 			    blk->lru_prev != warmer || n++ > s->max_blocks)
 				FAIL("LRU list broken");
 			clean += blk->state == HAWK_BLOCK_READY && (blk->flags & HAWK_BF_FLASH);
@@ -160,6 +166,42 @@ static int check_lists(struct check *c, struct hawk_bucket *b)
 		if (n != b->lru[t].n || b->lru[t].lru != warmer || clean != b->clean[t])
 			FAIL("LRU list miscounted");
 	}
+	return 0;
+}
+
+/* Slots are in use, or free in one bucket; moves in flight are all counted. */
+static int check_slots(struct check *c)
+{
+	struct hawk_space *s = c->s;
+	u32 i, t, nr, n, blocks = 0, maps = 0;
+	struct hawk_bucket *b;
+
+	for (i = 0; i < s->nbuckets; i++) {
+		b = &s->bucket[i];
+		n = 0;
+		for (nr = b->fl[HAWK_RES_BLOCK].head; nr != HAWK_NONE; nr = s->block[nr].lru_next)
+			if (s->block[nr].state != HAWK_BLOCK_FREE || ++n > s->max_blocks)
+				FAIL("free block slots broken");
+		if (n != b->fl[HAWK_RES_BLOCK].n)
+			FAIL("free block slots miscounted");
+		blocks += n;
+		n = 0;
+		for (nr = b->fl[HAWK_RES_MAP].head; nr != HAWK_NONE; nr = s->map[nr].next)
+			if (++n > s->max_maps)
+				FAIL("loop in free LID slots");
+		if (n != b->fl[HAWK_RES_MAP].n)
+			FAIL("free LID slots miscounted");
+		maps += n;
+		for (t = 0; t < HAWK_TIERS_MAX; t++)
+			c->moving[t] -= b->moving[t];
+	}
+	for (i = 0; i < s->max_blocks; i++)
+		maps += s->block[i].state == HAWK_BLOCK_FREE ? 0 : s->block[i].nmaps;
+	if (blocks != c->nfree || maps != s->max_maps)
+		FAIL("block or LID slots lost");
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (c->moving[t])
+			FAIL("moves in flight miscounted");
 	return 0;
 }
 
@@ -200,6 +242,8 @@ int hawk_space_check(struct hawk_space *s, char *why, size_t why_len)
 			return ret;
 	}
 	ret = check_blocks(c);
+	if (!ret)
+		ret = check_slots(c);
 	if (!ret)
 		ret = check_chains(c);
 	for (i = 0; !ret && i < s->nbuckets; i++) {
