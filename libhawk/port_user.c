@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -91,6 +92,16 @@ void hawk_assert_fail(const char *cond, const char *file, int line)
 {
 	fprintf(stderr, "hawk: %s:%d: broken invariant: %s\n", file, line, cond);
 	abort();
+}
+
+/* The seed of a space's hashes: where the system gives none, at least not constant. */
+u64 hawk_random(void)
+{
+	u64 x;
+
+	if (getrandom(&x, sizeof(x), GRND_NONBLOCK) != sizeof(x))
+		x = (uintptr_t)&x ^ (u64)getpid() << 32;
+	return x;
 }
 
 /*

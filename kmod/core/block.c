@@ -113,6 +113,12 @@ static void frame_take(struct hawk_space *s, struct hawk_block *blk, u32 tier, u
 	struct hawk_frame *f = &s->win[tier].frame[frame];
 
 	hawk_assert(f->block == HAWK_NONE);
+	/*
+	 * From here on new bytes may be written: not before readers can see that
+	 * the frame is no longer where the vTLB said.  Pairs with the barrier of
+	 * the readers' second look (uapi/hawk.h).
+	 */
+	hawk_wmb();
 	f->block = hawk_block_nr(s, blk);
 	f->gen = (f->gen + 1) & 0xffffff;
 }
@@ -208,16 +214,11 @@ void hawk_block_end(struct hawk_space *s, struct hawk_block *blk)
 void hawk_block_bury(struct hawk_space *s, struct hawk_block *blk)
 {
 	struct hawk_bucket *b = hawk_bucket_of(s, blk);
-	u32 m, next;
 
 	hawk_assert_held(&b->lock);
 	hawk_block_drop_host(s, blk);
 	hawk_block_drop_flash(s, blk);
-	for (m = blk->maps; m != HAWK_NONE; m = next) {
-		next = s->map[m].alias;
-		if (hawk_home(s, s->map[m].lid) == blk->home)
-			hawk_map_remove(s, &s->map[m]);
-	}
+	hawk_map_remove_home(s, blk);
 	if (blk->nmaps) {
 		blk->lru_next = b->dying;
 		hawk_store(&b->dying, hawk_block_nr(s, blk));

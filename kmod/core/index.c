@@ -8,13 +8,17 @@
  */
 #include "priv.h"
 
-static u64 key_hash(const u8 *key)
+/* Keys are hashes, but nothing obliges a caller to choose good ones. */
+static u64 key_hash(const struct hawk_space *s, const u8 *key)
 {
-	u64 h;
+	u64 h = s->hash_seed, w;
+	u32 i;
 
-	/* keys are hashes, but nothing obliges a caller to choose good ones */
-	memcpy(&h, key, sizeof(h));
-	return hawk_mix(h);
+	for (i = 0; i < HAWK_KEY_BYTES; i += sizeof(w)) {
+		memcpy(&w, key + i, sizeof(w));
+		h = hawk_mix(h ^ w);
+	}
+	return h;
 }
 
 static struct hawk_shard *key_shard(struct hawk_space *s, u64 hash)
@@ -35,7 +39,7 @@ static u32 chain_find(struct hawk_space *s, u64 hash, const u8 *key)
 /* Return: 0 or -EEXIST. */
 int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *key)
 {
-	u64 hash = key_hash(key);
+	u64 hash = key_hash(s, key);
 	struct hawk_shard *sh = key_shard(s, hash);
 	u32 *head = &s->key_head[hash & s->key_mask];
 	int ret = 0;
@@ -63,7 +67,7 @@ void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk)
 	hawk_assert_held(&hawk_bucket_of(s, blk)->lock);
 	if (!(blk->flags & HAWK_BF_KEY))
 		return;
-	hash = key_hash(blk->key);
+	hash = key_hash(s, blk->key);
 	sh = key_shard(s, hash);
 	hawk_lock(&sh->lock);
 	for (p = &s->key_head[hash & s->key_mask]; *p != nr; p = &s->block[*p].key_next)
@@ -79,7 +83,7 @@ void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk)
  */
 struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key)
 {
-	u64 hash = key_hash(key);
+	u64 hash = key_hash(s, key);
 	struct hawk_shard *sh = key_shard(s, hash);
 	struct hawk_bucket *b = NULL;
 	struct hawk_block *blk = NULL;

@@ -13,7 +13,8 @@ static u32 *map_head(struct hawk_space *s, u64 lid)
 {
 	u32 low = s->log2_heads - s->log2_buckets;
 
-	return &s->head[(hawk_home(s, lid) << low) | (hawk_mix(lid) & ((1u << low) - 1))];
+	return &s->head[(hawk_home(s, lid) << low) |
+			(hawk_mix(lid ^ s->hash_seed) & ((1u << low) - 1))];
 }
 
 struct hawk_map *hawk_map_find(struct hawk_space *s, u64 lid)
@@ -43,20 +44,41 @@ void hawk_map_insert(struct hawk_space *s, u64 lid, struct hawk_block *blk)
 	blk->nmaps++;
 }
 
+/* Take the LID at *@at, a link of its block's list, away. */
+static void map_remove_at(struct hawk_space *s, struct hawk_block *blk, u32 *at)
+{
+	u32 nr = *at, *p;
+	struct hawk_map *m = &s->map[nr];
+
+	*at = m->alias;
+	blk->nmaps--;
+	for (p = map_head(s, m->lid); *p != nr; p = &s->map[*p].next)
+		;
+	*p = m->next;
+	hawk_res_push(s, &s->bucket[hawk_home(s, m->lid)], HAWK_RES_MAP, nr);
+}
+
 /* Both the LID's bucket and the block's home are locked. */
 void hawk_map_remove(struct hawk_space *s, struct hawk_map *m)
 {
 	struct hawk_block *blk = &s->block[m->block];
-	u32 nr = m - s->map, *p;
+	u32 nr = m - s->map, *at;
 
-	for (p = map_head(s, m->lid); *p != nr; p = &s->map[*p].next)
+	for (at = &blk->maps; *at != nr; at = &s->map[*at].alias)
 		;
-	*p = m->next;
-	for (p = &blk->maps; *p != nr; p = &s->map[*p].alias)
-		;
-	*p = m->alias;
-	blk->nmaps--;
-	hawk_res_push(s, &s->bucket[hawk_home(s, m->lid)], HAWK_RES_MAP, nr);
+	map_remove_at(s, blk, at);
+}
+
+/* Take away all LIDs of a block that lie in its home bucket, in one pass. */
+void hawk_map_remove_home(struct hawk_space *s, struct hawk_block *blk)
+{
+	u32 *at = &blk->maps;
+
+	while (*at != HAWK_NONE)
+		if (hawk_home(s, s->map[*at].lid) == blk->home)
+			map_remove_at(s, blk, at);
+		else
+			at = &s->map[*at].alias;
 }
 
 /*

@@ -20,11 +20,13 @@
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/overflow.h>
+#include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/types.h>
+#include <linux/vmalloc.h>
 
 /*
  * Queued and fair; preemption is off while it is held.
@@ -68,10 +70,19 @@ static inline void hawk_unlock(struct hawk_lock *x)
 #define hawk_store(p, v)	WRITE_ONCE(*(p), v)
 #define hawk_cas64(p, old, new)	(cmpxchg64(p, old, new) == (old))
 #define hawk_rmb()		smp_rmb()
+#define hawk_wmb()		smp_wmb()
+#define hawk_random()		get_random_u64()
 
+/*
+ * Sizes come from users: a table that does not fit is their -ENOMEM, no reason to
+ * kill a process or to warn.  kvmalloc() itself refuses more than INT_MAX.
+ */
 static inline void *hawk_table_alloc(size_t n, size_t bytes)
 {
-	return kvcalloc(n, bytes, GFP_KERNEL_ACCOUNT);
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN | __GFP_RETRY_MAYFAIL;
+	size_t size = array_size(n, bytes);
+
+	return size > INT_MAX ? __vmalloc(size, gfp) : kvmalloc(size, gfp);
 }
 
 static inline void hawk_table_free(void *p, size_t n, size_t bytes)
@@ -158,6 +169,7 @@ static inline void hawk_unlock(struct hawk_lock *x)
 #define hawk_load(p)		__atomic_load_n(p, __ATOMIC_RELAXED)
 #define hawk_store(p, v)	__atomic_store_n(p, v, __ATOMIC_RELAXED)
 #define hawk_rmb()		__atomic_thread_fence(__ATOMIC_ACQUIRE)
+#define hawk_wmb()		__atomic_thread_fence(__ATOMIC_RELEASE)
 
 static inline bool hawk_cas64(u64 *p, u64 old, u64 new)
 {
@@ -165,6 +177,7 @@ static inline bool hawk_cas64(u64 *p, u64 old, u64 new)
 					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+u64 hawk_random(void);
 void *hawk_table_alloc(size_t n, size_t bytes);
 void hawk_table_free(void *p, size_t n, size_t bytes);
 

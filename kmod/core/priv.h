@@ -68,7 +68,7 @@ struct hawk_window {
 	u32 quota_max;		/* chunks */
 	u32 nslots;		/* chunks it can make use of */
 	u32 owned;		/* chunks owned; tier lock (read without as a hint) */
-	u32 *slot;		/* chunk number by slot; set once, tier lock */
+	u32 *slot;		/* chunk number by slot; set once, before @owned */
 	struct hawk_frame *frame;	/* nslots * frames_per_chunk */
 };
 
@@ -185,6 +185,7 @@ struct hawk_space {
 	u32 nbuckets;
 	u32 log2_heads;		/* LID chains, at least one per bucket */
 	u32 key_mask;		/* key chains - 1 */
+	u64 hash_seed;		/* so that nobody can choose LIDs or keys that collide */
 	u32 vtlb_mask;		/* vTLB lines - 1 */
 	u32 wb_cursor;		/* bucket where writeback goes on (hint) */
 	u32 host_tiers;		/* bit mask: quota_max > 0, host */
@@ -248,6 +249,7 @@ void hawk_block_put_pin(struct hawk_space *s, struct hawk_block *blk);
 /* map.c: LID -> block */
 struct hawk_map *hawk_map_find(struct hawk_space *s, u64 lid);
 void hawk_map_insert(struct hawk_space *s, u64 lid, struct hawk_block *blk);
+void hawk_map_remove_home(struct hawk_space *s, struct hawk_block *blk);
 void hawk_map_remove(struct hawk_space *s, struct hawk_map *m);
 struct hawk_block *hawk_lid_lock(struct hawk_space *s, u64 lid);
 void hawk_pair_lock(struct hawk_space *s, u32 a, u32 b);

@@ -64,6 +64,7 @@ void hawk_vtlb_set(struct hawk_space *s, u64 lid, u64 val)
 		e = vtlb_way(s, hash, i);
 		if (hawk_load(&e->val) || !hawk_cas64((u64 *)&e->val, 0, HAWK_VT_BUSY))
 			continue;
+		hawk_wmb();	/* who sees the LID sees that the old value is gone */
 		hawk_store(&e->lid, lid);
 		hawk_store_release(&e->val, val);
 		return;
