@@ -56,11 +56,33 @@ $(BUILD)/obj/%.o: %.c | $(BUILD)/include/linux/hawk.h
 	@echo "  CC      $<"
 	@$(CC) $(CFLAGS_COMMON) $(CFLAGS) $(CFLAGS_$(notdir $*)) -c -o $@ $<
 
+# Every executable that speaks TAP is a test
+PROVE := CMOCKA_MESSAGE_OUTPUT=TAP prove --timer --exec ''
+TESTS_VM := $(filter %-vm.t %/lab.t %/kselftest.t,$(TESTS_E2E))
+
+.PHONY: tests
+tests: $(TESTS_UNIT)
+
 ## check-unit	unit tests, UNIT=PATTERN chooses (core_%), SAN=address,undefined or thread
 UNIT ?= %
 .PHONY: check-unit
 check-unit: $(filter $(UNIT:%=$(BUILD)/tests/%),$(TESTS_UNIT))
-	CMOCKA_MESSAGE_OUTPUT=TAP prove --exec '' $(sort $^)
+	@$(PROVE) $(sort $^)
+
+## check-vm	the module, the library and the daemon over /dev/hawk, in the lab's VM
+.PHONY: check-vm
+check-vm: all tests
+	@$(PROVE) $(TESTS_VM)
+
+## check	every test, native and in the VM
+.PHONY: check
+check:
+	@tools/setup/install-deps build module lab test
+	@$(MAKE) --no-print-directory -j2 all tests
+	@$(MAKE) --no-print-directory -j2 SAN=address,undefined tests
+	@$(MAKE) --no-print-directory -j2 SAN=thread tests
+	@$(PROVE) -j2 $(TESTS_UNIT) $(TESTS_E2E) \
+		$(TESTS_UNIT:build/%=build/asan/%) $(TESTS_UNIT:build/%=build/tsan/%)
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
