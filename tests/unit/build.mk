@@ -4,12 +4,15 @@
 # added by the build.mk of the part that they test.
 
 CORE_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard kmod/core/*.c) libhawk/port_user.c)
-CORE_TESTS := $(addprefix $(BUILD)/tests/,core_life core_random)
+CORE_TESTS := $(addprefix $(BUILD)/tests/,core_hash core_lid core_life core_random core_state)
 
 $(CORE_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
 				 $(BUILD)/obj/tests/unit/core_host.o $(CORE_OBJS)
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	@$(CC) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -lcmocka -lm
+
+# core_state watches the engine's assertions
+$(BUILD)/tests/core_state: LDFLAGS += -Wl,--wrap=hawk_assert_fail
 
 TESTS_UNIT += $(CORE_TESTS)
