@@ -51,9 +51,13 @@ static inline vf v_load_i8(const int8_t *p)
 	return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(b));
 }
 
-static inline float half_scale(uint16_t h)
+/* An f16 in memory, in all lanes */
+static inline vf v_set1_f16(const void *p)
 {
-	return _cvtsh_ss(h);
+	int16_t h;
+
+	memcpy(&h, p, sizeof(h));
+	return _mm256_cvtph_ps(_mm_set1_epi16(h));
 }
 
 /* r where x >= lim, else 0 */

@@ -45,6 +45,32 @@ static inline vf v_load_bf16(const uint16_t *p)
 		_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
 
+#define KERN_HAS_MASKS
+#define MASK(n)		((__mmask16)((1u << (n)) - 1))
+
+static inline vf v_load_part(const float *p, size_t n)
+{
+	return _mm512_maskz_loadu_ps(MASK(n), p);
+}
+
+static inline vf v_load_f16_part(const uint16_t *p, size_t n)
+{
+	return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(MASK(n), p));
+}
+
+static inline vf v_load_bf16_part(const uint16_t *p, size_t n)
+{
+	__m256i h = _mm256_maskz_loadu_epi16(MASK(n), p);
+
+	return _mm512_castsi512_ps(
+		_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+}
+
+static inline void v_store_part(float *p, vf v, size_t n)
+{
+	_mm512_mask_storeu_ps(p, MASK(n), v);
+}
+
 static inline vf v_load_i8(const int8_t *p)
 {
 	__m128i b = _mm_loadu_si128((const __m128i *)p);
@@ -52,9 +78,13 @@ static inline vf v_load_i8(const int8_t *p)
 	return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(b));
 }
 
-static inline float half_scale(uint16_t h)
+/* An f16 in memory, in all lanes */
+static inline vf v_set1_f16(const void *p)
 {
-	return _cvtsh_ss(h);
+	int16_t h;
+
+	memcpy(&h, p, sizeof(h));
+	return _mm512_cvtph_ps(_mm256_set1_epi16(h));
 }
 
 /* r where x >= lim, else 0 */

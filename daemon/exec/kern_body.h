@@ -5,8 +5,9 @@
  * Included by kern_<isa>.c, which defines
  *	vf, VL		vector of VL floats
  *	MK_ROWS		activation rows per register block
- *	v_*, half_scale	operations on vectors
+ *	v_*		operations on vectors
  *	KERN_OPS, KERN_NAME
+ *	KERN_HAS_MASKS	if it brings its own v_*_part
  *
  * Matrix product. A register block holds MK_ROWS x MK_OUTS accumulators, one
  * vector for each (row, output): lane i sums the products of elements i,
@@ -19,7 +20,7 @@
  */
 
 #define MK_OUTS		4
-#define CHUNK		32u	/* elements; one Q8_0 block */
+#define WEIGH_VECS	4	/* vectors of a head weighed together */
 #define ALWAYS_INLINE	static inline __attribute__((always_inline))
 
 #define LOG2E		0x1.715476p+0f
@@ -27,6 +28,41 @@
 #define LN2_LO		0x1.7f7d1cp-20f
 #define EXP_MIN		-87.0f			/* below: 0 */
 #define EXP_MAX		88.0f
+
+#ifndef KERN_HAS_MASKS
+/* The first @n < VL elements, by way of a full vector; lanes beyond are zero. */
+static inline vf v_load_part(const float *p, size_t n)
+{
+	float tmp[VL] = { 0 };
+
+	memcpy(tmp, p, n * sizeof(*p));
+	return v_load(tmp);
+}
+
+static inline vf v_load_f16_part(const uint16_t *p, size_t n)
+{
+	uint16_t tmp[VL] = { 0 };
+
+	memcpy(tmp, p, n * sizeof(*p));
+	return v_load_f16(tmp);
+}
+
+static inline vf v_load_bf16_part(const uint16_t *p, size_t n)
+{
+	uint16_t tmp[VL] = { 0 };
+
+	memcpy(tmp, p, n * sizeof(*p));
+	return v_load_bf16(tmp);
+}
+
+static inline void v_store_part(float *p, vf v, size_t n)
+{
+	float tmp[VL];
+
+	v_store(tmp, v);
+	memcpy(p, tmp, n * sizeof(*p));
+}
+#endif
 
 /* exp(x) to about 1e-7 relative; the coefficients are 1/n!. */
 ALWAYS_INLINE vf v_exp(vf x)
@@ -47,12 +83,29 @@ ALWAYS_INLINE vf v_exp(vf x)
 	return v_keep_ge(x, v_set1(EXP_MIN), v_scale2(p, n));
 }
 
+/* Byte offset of element @k in a row, k a multiple of 32 for Q8_0 */
+ALWAYS_INLINE size_t w_offset(enum gguf_type type, size_t k)
+{
+	return type == GGUF_T_Q8_0 ? k / GGUF_Q8_0_ELEMS * GGUF_Q8_0_BYTES :
+	       k * (type == GGUF_T_F32 ? 4 : 2);
+}
+
+/* The scale of the Q8_0 block of element @k */
+ALWAYS_INLINE vf q8_scale(const uint8_t *row, size_t k)
+{
+	return v_set1_f16(row + k / GGUF_Q8_0_ELEMS * GGUF_Q8_0_BYTES);
+}
+
+/* VL int8 of the Q8_0 block of element @k, from the block's element @j */
+ALWAYS_INLINE vf q8_load(const uint8_t *row, size_t k, size_t j)
+{
+	return v_load_i8((const int8_t *)row + 2 + j +
+			 k / GGUF_Q8_0_ELEMS * GGUF_Q8_0_BYTES);
+}
+
 /* VL weights from element @k of a row, k a multiple of VL */
 ALWAYS_INLINE vf w_load(enum gguf_type type, const uint8_t *row, size_t k)
 {
-	const uint8_t *blk;
-	uint16_t h;
-
 	switch (type) {
 	case GGUF_T_F32:
 		return v_load((const float *)row + k);
@@ -61,11 +114,8 @@ ALWAYS_INLINE vf w_load(enum gguf_type type, const uint8_t *row, size_t k)
 	case GGUF_T_BF16:
 		return v_load_bf16((const uint16_t *)row + k);
 	case GGUF_T_Q8_0:
-		blk = row + k / GGUF_Q8_0_ELEMS * GGUF_Q8_0_BYTES;
-		memcpy(&h, blk, sizeof(h));
-		return v_mul(v_set1(half_scale(h)),
-			     v_load_i8((const int8_t *)blk + 2 +
-				       k % GGUF_Q8_0_ELEMS));
+		return v_mul(q8_scale(row, k),
+			     q8_load(row, k, k % GGUF_Q8_0_ELEMS));
 	}
 	__builtin_unreachable();
 }
@@ -74,11 +124,77 @@ ALWAYS_INLINE vf w_load(enum gguf_type type, const uint8_t *row, size_t k)
 ALWAYS_INLINE vf w_load_part(enum gguf_type type, const uint8_t *row, size_t k,
 			     size_t n)
 {
-	const size_t bytes = type == GGUF_T_F32 ? 4 : 2;
-	uint8_t tmp[VL * 4] __attribute__((aligned(64))) = { 0 };
+	switch (type) {
+	case GGUF_T_F32:
+		return v_load_part((const float *)row + k, n);
+	case GGUF_T_F16:
+		return v_load_f16_part((const uint16_t *)row + k, n);
+	case GGUF_T_BF16:
+		return v_load_bf16_part((const uint16_t *)row + k, n);
+	case GGUF_T_Q8_0:	/* rows are whole blocks */
+		break;
+	}
+	__builtin_unreachable();
+}
 
-	memcpy(tmp, row + k * bytes, n * bytes);
-	return w_load(type, tmp, 0);
+/* Add the products of elements [0, n) to the accumulators; n = j * step. */
+ALWAYS_INLINE void mk_sum(vf acc[MK_ROWS][MK_OUTS], const int nr, const int no,
+			  const enum gguf_type type, const uint8_t *w,
+			  size_t row_bytes, size_t n, const float *x,
+			  size_t ldx)
+{
+	const bool q8 = type == GGUF_T_Q8_0;
+	const size_t step = q8 ? GGUF_Q8_0_ELEMS : VL;
+	vf xv[MK_ROWS], scale[MK_OUTS], wv;
+	size_t k, j;
+	int r, o;
+
+	for (k = 0; k < n; k += step) {
+		/* rows are too short for the hardware to get into its stride */
+#pragma GCC unroll 8
+		for (o = 0; nr == 1 && o < no; o++)
+			__builtin_prefetch(w + (o + no) * row_bytes +
+					   w_offset(type, k));
+#pragma GCC unroll 8
+		for (o = 0; q8 && o < no; o++)
+			scale[o] = q8_scale(w + o * row_bytes, k);
+#pragma GCC unroll 8
+		for (j = 0; j < step; j += VL) {
+#pragma GCC unroll 8
+			for (r = 0; r < nr; r++)
+				xv[r] = v_load(x + r * ldx + k + j);
+#pragma GCC unroll 8
+			for (o = 0; o < no; o++) {
+				wv = q8 ? v_mul(scale[o],
+						q8_load(w + o * row_bytes, k,
+							j)) :
+					  w_load(type, w + o * row_bytes, k);
+#pragma GCC unroll 8
+				for (r = 0; r < nr; r++)
+					acc[r][o] = v_fma(wv, xv[r],
+							  acc[r][o]);
+			}
+		}
+	}
+}
+
+/* The same for the incomplete vector at element @k. */
+ALWAYS_INLINE void mk_sum_part(vf acc[MK_ROWS][MK_OUTS], const int nr,
+			       const int no, const enum gguf_type type,
+			       const uint8_t *w, size_t row_bytes, size_t k,
+			       size_t n, const float *x, size_t ldx)
+{
+	vf wv;
+	int r, o;
+
+#pragma GCC unroll 8
+	for (o = 0; o < no; o++) {
+		wv = w_load_part(type, w + o * row_bytes, k, n);
+#pragma GCC unroll 8
+		for (r = 0; r < nr; r++)
+			acc[r][o] = v_fma(wv, v_load(x + r * ldx + k),
+					  acc[r][o]);
+	}
 }
 
 /* One register block: nr <= MK_ROWS rows, no <= MK_OUTS outputs. */
@@ -87,9 +203,9 @@ ALWAYS_INLINE void mk_block(const int nr, const int no,
 			    size_t row_bytes, size_t n_in, const float *x,
 			    size_t ldx, float *y, size_t ldy, bool add)
 {
-	vf acc[MK_ROWS][MK_OUTS], xv[MK_ROWS], wv;
+	const size_t rest = n_in % VL;
+	vf acc[MK_ROWS][MK_OUTS];
 	float sum[MK_OUTS];
-	size_t k, full = n_in - n_in % VL;
 	int r, o;
 
 #pragma GCC unroll 8
@@ -97,28 +213,10 @@ ALWAYS_INLINE void mk_block(const int nr, const int no,
 #pragma GCC unroll 8
 		for (o = 0; o < MK_OUTS; o++)
 			acc[r][o] = v_set1(0.0f);
-	for (k = 0; k < full; k += VL) {
-#pragma GCC unroll 8
-		for (r = 0; r < nr; r++)
-			xv[r] = v_load(x + r * ldx + k);
-#pragma GCC unroll 8
-		for (o = 0; o < no; o++) {
-			wv = w_load(type, w + o * row_bytes, k);
-#pragma GCC unroll 8
-			for (r = 0; r < nr; r++)
-				acc[r][o] = v_fma(wv, xv[r], acc[r][o]);
-		}
-	}
-	if (type != GGUF_T_Q8_0 && k < n_in) {
-#pragma GCC unroll 8
-		for (o = 0; o < no; o++) {
-			wv = w_load_part(type, w + o * row_bytes, k, n_in - k);
-#pragma GCC unroll 8
-			for (r = 0; r < nr; r++)
-				acc[r][o] = v_fma(wv, v_load(x + r * ldx + k),
-						  acc[r][o]);
-		}
-	}
+	mk_sum(acc, nr, no, type, w, row_bytes, n_in - rest, x, ldx);
+	if (type != GGUF_T_Q8_0 && rest)
+		mk_sum_part(acc, nr, no, type, w, row_bytes, n_in - rest, rest,
+			    x, ldx);
 #pragma GCC unroll 8
 	for (r = 0; r < nr; r++) {
 		v_sum4(sum, acc[r][0], acc[r][1], acc[r][2], acc[r][3]);
@@ -208,15 +306,12 @@ static void mm_direct(enum gguf_type type, const uint8_t *w, size_t row_bytes,
 ALWAYS_INLINE void unpack_typed(float *dst, const enum gguf_type type,
 				const uint8_t *src, uint32_t n)
 {
-	float tmp[VL];
 	uint32_t k;
 
 	for (k = 0; k + VL <= n; k += VL)
 		v_store(dst + k, w_load(type, src, k));
-	if (type != GGUF_T_Q8_0 && k < n) {
-		v_store(tmp, w_load_part(type, src, k, n - k));
-		memcpy(dst + k, tmp, (n - k) * sizeof(*dst));
-	}
+	if (type != GGUF_T_Q8_0 && k < n)
+		v_store_part(dst + k, w_load_part(type, src, k, n - k), n - k);
 }
 
 static void op_unpack(float *dst, enum gguf_type type, const void *src,
@@ -288,38 +383,52 @@ static float softmax_step(float *s, uint32_t n, float state[2])
 	return c;
 }
 
-/* acc[d] = acc[d] * c + sum over n tokens of p[t] * v[t][d], tokens in order */
+/* nv vectors of: acc = acc * c + sum over n tokens of p[t] * v[t], in order */
+ALWAYS_INLINE void weigh_block(const enum gguf_type type, const int nv,
+			       float *acc, float c, const float *p,
+			       const uint8_t *v, size_t row, uint32_t n,
+			       uint32_t d)
+{
+	vf sum[WEIGH_VECS], w;
+	uint32_t t;
+	int i;
+
+#pragma GCC unroll 8
+	for (i = 0; i < nv; i++)
+		sum[i] = v_mul(v_load(acc + d + i * VL), v_set1(c));
+	for (t = 0; t < n; t++) {
+		w = v_set1(p[t]);
+#pragma GCC unroll 8
+		for (i = 0; i < nv; i++)
+			sum[i] = v_fma(w, w_load(type, v + t * row, d + i * VL),
+				       sum[i]);
+	}
+#pragma GCC unroll 8
+	for (i = 0; i < nv; i++)
+		v_store(acc + d + i * VL, sum[i]);
+}
+
+/* The same for all elements of a head. */
 ALWAYS_INLINE void weigh_values(const enum gguf_type type, float *acc, float c,
 				const float *p, const uint8_t *v, uint32_t n,
 				uint32_t head_dim)
 {
 	const size_t row = (size_t)head_dim * (type == GGUF_T_F32 ? 4 : 2);
-	uint32_t d, t, rest;
-	float tmp[VL];
-	vf a, b;
+	uint32_t d = 0, t, rest;
+	vf sum;
 
-	for (d = 0; d + 2 * VL <= head_dim; d += 2 * VL) {
-		a = v_mul(v_load(acc + d), v_set1(c));
-		b = v_mul(v_load(acc + d + VL), v_set1(c));
-		for (t = 0; t < n; t++) {
-			a = v_fma(v_set1(p[t]), w_load(type, v + t * row, d), a);
-			b = v_fma(v_set1(p[t]),
-				  w_load(type, v + t * row, d + VL), b);
-		}
-		v_store(acc + d, a);
-		v_store(acc + d + VL, b);
-	}
-	for (; d < head_dim; d += VL) {
-		rest = head_dim - d < VL ? head_dim - d : VL;
-		a = w_load_part(GGUF_T_F32, (const uint8_t *)acc, d, rest);
-		a = v_mul(a, v_set1(c));
-		for (t = 0; t < n; t++)
-			a = v_fma(v_set1(p[t]),
-				  rest == VL ? w_load(type, v + t * row, d) :
-				  w_load_part(type, v + t * row, d, rest), a);
-		v_store(tmp, a);
-		memcpy(acc + d, tmp, rest * sizeof(*acc));
-	}
+	for (; d + WEIGH_VECS * VL <= head_dim; d += WEIGH_VECS * VL)
+		weigh_block(type, WEIGH_VECS, acc, c, p, v, row, n, d);
+	for (; d + VL <= head_dim; d += VL)
+		weigh_block(type, 1, acc, c, p, v, row, n, d);
+	rest = head_dim - d;
+	if (!rest)
+		return;
+	sum = v_mul(v_load_part(acc + d, rest), v_set1(c));
+	for (t = 0; t < n; t++)
+		sum = v_fma(v_set1(p[t]),
+			    w_load_part(type, v + t * row, d, rest), sum);
+	v_store_part(acc + d, sum, rest);
 }
 
 static void weigh(enum gguf_type type, float *acc, float c, const float *p,
@@ -409,28 +518,25 @@ static void op_rmsnorm(float *dst, const float *x, const float *w, uint32_t n,
 				       v_load(w + k)));
 	if (k < n)
 		v_store(dst + k, v_mul(v_mul(v_load(x + k), scale),
-				       w_load_part(GGUF_T_F32,
-						   (const uint8_t *)w, k,
-						   n - k)));
+				       v_load_part(w + k, n - k)));
+}
+
+ALWAYS_INLINE vf silu_mul(vf g, vf u)
+{
+	vf e = v_exp(v_mul(g, v_set1(-1.0f)));
+
+	return v_div(v_mul(g, u), v_add(e, v_set1(1.0f)));
 }
 
 static void op_silu_mul(float *g, const float *u, uint32_t n)
 {
-	float tmp[VL];
-	uint32_t k, rest;
-	vf v, w;
+	uint32_t k;
 
-	for (k = 0; k < n; k += VL) {
-		rest = n - k < VL ? n - k : VL;
-		v = rest == VL ? v_load(g + k) :
-		    w_load_part(GGUF_T_F32, (const uint8_t *)g, k, rest);
-		w = rest == VL ? v_load(u + k) :
-		    w_load_part(GGUF_T_F32, (const uint8_t *)u, k, rest);
-		w = v_mul(v, w);
-		v = v_add(v_exp(v_mul(v, v_set1(-1.0f))), v_set1(1.0f));
-		v_store(tmp, v_div(w, v));
-		memcpy(g + k, tmp, rest * sizeof(*g));
-	}
+	for (k = 0; k + VL <= n; k += VL)
+		v_store(g + k, silu_mul(v_load(g + k), v_load(u + k)));
+	if (k < n)
+		v_store_part(g + k, silu_mul(v_load_part(g + k, n - k),
+					     v_load_part(u + k, n - k)), n - k);
 }
 
 static void op_to_f16(uint16_t *dst, const float *src, uint32_t n)
@@ -441,8 +547,7 @@ static void op_to_f16(uint16_t *dst, const float *src, uint32_t n)
 	for (k = 0; k + VL <= n; k += VL)
 		v_store_f16(dst + k, v_load(src + k));
 	if (k < n) {
-		v_store_f16(tmp, w_load_part(GGUF_T_F32, (const uint8_t *)src,
-					     k, n - k));
+		v_store_f16(tmp, v_load_part(src + k, n - k));
 		memcpy(dst + k, tmp, (n - k) * sizeof(*dst));
 	}
 }

@@ -62,9 +62,13 @@ static inline vf v_load_i8(const int8_t *p)
 	return __builtin_convertvector(v, vf);
 }
 
-static inline float half_scale(uint16_t h)
+/* An f16 in memory, in all lanes */
+static inline vf v_set1_f16(const void *p)
 {
-	return f16_to_f32(h);
+	uint16_t h;
+
+	memcpy(&h, p, sizeof(h));
+	return v_set1(f16_to_f32(h));
 }
 
 static inline vf v_fma(vf a, vf b, vf c)
