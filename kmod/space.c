@@ -13,6 +13,7 @@
 #include <linux/cred.h>
 #include <linux/ctype.h>
 #include <linux/log2.h>
+#include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -148,8 +149,12 @@ static int hawk_as_alloc_vtlb(struct hawk_as *as, u32 max_blocks)
 {
 	u64 bytes = hawk_vtlb_bytes(max_blocks);
 
+	/* The engine's tables are larger still: do not take so much in vain. */
+	if (bytes >> PAGE_SHIFT > totalram_pages() / 4)
+		return -ENOMEM;
 	as->info.vtlb_bytes = PAGE_ALIGN(bytes);
-	as->vtlb = __vmalloc(as->info.vtlb_bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	as->vtlb = __vmalloc(as->info.vtlb_bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO |
+			     __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
 	return as->vtlb ? 0 : -ENOMEM;
 }
 

@@ -11,7 +11,7 @@
 
 #include <linux/blkdev.h>
 #include <linux/file.h>
-#include <linux/highmem.h>
+#include <linux/namei.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
@@ -81,15 +81,27 @@ static char *hawk_blk_path(const struct hawk_tier_add *arg)
 	return path;
 }
 
+/* Other kinds refuse O_DIRECT with an error that tells nobody why. */
+static int hawk_blk_check_path(const char *name)
+{
+	struct path path;
+	umode_t mode;
+	int ret = kern_path(name, LOOKUP_FOLLOW, &path);
+
+	if (ret)
+		return ret;
+	mode = d_backing_inode(path.dentry)->i_mode;
+	path_put(&path);
+	return S_ISBLK(mode) || S_ISREG(mode) ? 0 : -ENOTBLK;
+}
+
 /* Fit for O_DIRECT transfers of whole pages? */
 static int hawk_blk_check(struct file *file, const char *path)
 {
 	struct inode *inode = file->f_mapping->host;
 
-	if (!S_ISBLK(inode->i_mode) && !S_ISREG(inode->i_mode)) {
-		pr_err_ratelimited("%s: neither a block device nor a regular file\n", path);
-		return -ENOTBLK;
-	}
+	if (!S_ISBLK(inode->i_mode) && !S_ISREG(inode->i_mode))
+		return -ENOTBLK;	/* it has become another since we looked */
 	if (!file->f_op->read_iter || !file->f_op->write_iter) {
 		pr_err_ratelimited("%s: its file system has no direct I/O\n", path);
 		return -EINVAL;
@@ -109,10 +121,14 @@ static int hawk_blk_open(struct hawk_mem *m, const char *path, u64 bytes)
 	u64 size;
 	int ret;
 
-	file = filp_open(path, O_RDWR | O_DIRECT | O_LARGEFILE | O_EXCL | O_NONBLOCK | O_NOCTTY,
-			 0);
+	ret = hawk_blk_check_path(path);
+	if (ret) {
+		pr_err_ratelimited("%s: no block device or regular file: %d\n", path, ret);
+		return ret;
+	}
+	file = filp_open(path, O_RDWR | O_DIRECT | O_LARGEFILE | O_EXCL | O_NONBLOCK, 0);
 	if (IS_ERR(file)) {
-		ret = PTR_ERR(file) == -EISDIR ? -ENOTBLK : PTR_ERR(file);
+		ret = PTR_ERR(file);
 		pr_err_ratelimited("%s: cannot be opened for direct reading and writing: %d\n",
 				   path, ret);
 		return ret;

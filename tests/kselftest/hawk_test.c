@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hawk_test.c - what the tests of /dev/hawk share
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hawk_test.h"
+
+const char *test_dir(void)
+{
+	return getenv("HAWK_TEST_DIR");
+}
+
+const char *test_blkdev(void)
+{
+	return getenv("HAWK_TEST_BLKDEV");
+}
+
+int dev_open(int flags)
+{
+	return open("/dev/hawk", flags | O_CLOEXEC);
+}
+
+int dev_call(int fd, unsigned long cmd, void *arg)
+{
+	return ioctl(fd, cmd, arg) ? -errno : 0;
+}
+
+int host_add(int fd, uint64_t bytes, uint32_t *tier)
+{
+	struct hawk_tier_add add = {
+		.size = sizeof(add), .kind = HAWK_TIER_HOST, .node = -1, .bytes = bytes,
+	};
+	int ret = dev_call(fd, HAWK_IOC_TIER_ADD, &add);
+
+	*tier = add.tier;
+	return ret;
+}
+
+int blk_add(int fd, const char *path, uint64_t bytes, uint32_t *tier)
+{
+	struct hawk_tier_add add = {
+		.size = sizeof(add), .kind = HAWK_TIER_BLK, .node = -1, .bytes = bytes,
+		.path = (uintptr_t)path, .path_len = strlen(path) + 1,
+	};
+	int ret = dev_call(fd, HAWK_IOC_TIER_ADD, &add);
+
+	*tier = add.tier;
+	return ret;
+}
+
+int tier_remove(int fd, uint32_t tier)
+{
+	struct hawk_tier_remove rm = { .size = sizeof(rm), .tier = tier };
+
+	return dev_call(fd, HAWK_IOC_TIER_REMOVE, &rm);
+}
+
+/* Bytes that no space owns; ~0 on error. */
+uint64_t tier_free_bytes(int fd, uint32_t tier)
+{
+	struct hawk_tier_info info = { .size = sizeof(info), .tier = tier };
+
+	return dev_call(fd, HAWK_IOC_TIER_INFO, &info) ? ~0ull : info.free_bytes;
+}
+
+struct hawk_space_create space_args(uint32_t max_blocks)
+{
+	return (struct hawk_space_create) {
+		.size = sizeof(struct hawk_space_create),
+		.block_bytes = BLOCK, .block_tokens = TOKENS, .layers = 2, .head_groups = 1,
+		.max_blocks = max_blocks, .buckets = 1,
+	};
+}
+
+int space_attach(int fd, const char *name)
+{
+	struct hawk_space_attach at = { .size = sizeof(at) };
+
+	strncpy((char *)at.name, name, HAWK_NAME_MAX - 1);
+	return dev_call(fd, HAWK_IOC_SPACE_ATTACH, &at);
+}
+
+int space_destroy(int fd, const char *name)
+{
+	struct hawk_space_destroy de = { .size = sizeof(de) };
+
+	strncpy((char *)de.name, name, HAWK_NAME_MAX - 1);
+	return dev_call(fd, HAWK_IOC_SPACE_DESTROY, &de);
+}
+
+int batch(int fd, unsigned long cmd, uint32_t flags, struct hawk_item *items, uint32_t n,
+	  struct hawk_batch *out)
+{
+	struct hawk_batch b = {
+		.size = sizeof(b), .flags = flags, .count = n, .items = (uintptr_t)items,
+		.tier = HAWK_TIER_ANY,
+	};
+	int ret = dev_call(fd, cmd, &b);
+
+	if (out)
+		*out = b;
+	return ret;
+}
+
+/* A batch of one: the call's error or the item's status. */
+int one(int fd, unsigned long cmd, uint32_t flags, struct hawk_item *item)
+{
+	return batch(fd, cmd, flags, item, 1, NULL) ?: item->status;
+}
+
+int lid_call(int fd, unsigned long cmd, uint64_t lid)
+{
+	struct hawk_item it = { .lid = lid };
+
+	return one(fd, cmd, 0, &it);
+}
+
+void set_key(struct hawk_item *it, uint32_t n)
+{
+	memset(it->key, 0xa5, sizeof(it->key));
+	memcpy(it->key, &n, sizeof(n));
+}
+
+struct hawk_item key_item(uint32_t n)
+{
+	struct hawk_item it = { .flags = HAWK_ITEM_BY_KEY };
+
+	set_key(&it, n);
+	return it;
+}
+
+struct hawk_stats stats_of(int fd)
+{
+	struct hawk_stats st = { .size = sizeof(st) };
+
+	if (dev_call(fd, HAWK_IOC_STATS, &st))
+		memset(&st, 0xff, sizeof(st));
+	return st;
+}
+
+uint64_t stat_pinned(int fd)
+{
+	return stats_of(fd).pinned;
+}
+
+void *map_area(int fd, uint64_t offset, size_t len, int prot)
+{
+	void *p = mmap(NULL, len, prot, MAP_SHARED, fd, offset);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Bytes that depend on the seed and on their place. */
+void fill(void *p, size_t len, uint32_t seed)
+{
+	uint32_t *w = p;
+	size_t i;
+
+	for (i = 0; i < len / sizeof(*w); i++)
+		w[i] = seed * 2654435761u + i;
+}
+
+bool filled(const void *p, size_t len, uint32_t seed)
+{
+	const uint32_t *w = p;
+	size_t i;
+
+	for (i = 0; i < len / sizeof(*w); i++)
+		if (w[i] != seed * 2654435761u + (uint32_t)i)
+			return false;
+	return true;
+}
+
+uint8_t *frame_at(void *window, uint64_t vt, uint32_t block_bytes)
+{
+	return (uint8_t *)window + (uint64_t)HAWK_VT_FRAME(vt) * block_bytes;
+}
+
+/* A file of so many (unwritten) bytes in test_dir(); the caller frees the path. */
+char *temp_file(const char *name, uint64_t bytes)
+{
+	char *path;
+	int fd;
+
+	if (asprintf(&path, "%s/%s.%d", test_dir(), name, getpid()) < 0)
+		return NULL;
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || ftruncate(fd, bytes)) {
+		perror(path);
+		free(path);
+		path = NULL;
+	}
+	if (fd >= 0)
+		close(fd);
+	return path;
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+/* The signal that a child dies of when it calls @fn; 0: it does not. */
+int dies_with(void (*fn)(void *), void *arg)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (!pid) {
+		fn(arg);
+		_exit(0);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
