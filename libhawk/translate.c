@@ -38,23 +38,53 @@ static inline uint64_t entry_read(const struct hawk_vtlb_entry *e, uint64_t lid)
 	return __atomic_load_n(&e->val, __ATOMIC_RELAXED) == val ? val : 0;
 }
 
+/*
+ * The way of line @e that holds @lid, if one does; its lid may be a stale one.  No
+ * branch depends on which way it is: that cannot be predicted, and a wrong guess
+ * would undo the overlap of this look-up's cache miss with the next one's.
+ */
+static inline unsigned int line_way(const struct hawk_vtlb_entry *e, uint64_t lid)
+{
+	_Static_assert(HAWK_VT_WAYS == 4, "written out below, or compilers make it a loop");
+	unsigned int w1 = __atomic_load_n(&e[1].lid, __ATOMIC_RELAXED) == lid;
+	unsigned int w2 = __atomic_load_n(&e[2].lid, __ATOMIC_RELAXED) == lid;
+	unsigned int w3 = __atomic_load_n(&e[3].lid, __ATOMIC_RELAXED) == lid;
+
+	return w1 | 2 * w2 | 3 * w3;
+}
+
+/*
+ * Every way that may hold @lid, one by one: it is not in its first line, or behind
+ * a stale double there, or absent.  Out of line, to keep the usual case short: the
+ * fewer instructions a look-up takes, the more cache misses are under way at once.
+ */
+static __attribute__((noinline)) uint64_t translate_scan(const struct hawk_kv *kv, uint64_t lid,
+							 uint64_t line)
+{
+	uint64_t vt, mask = kv->vtlb_lines - 1;
+	unsigned int i;
+
+	for (i = 0; i < HAWK_VT_PROBE * HAWK_VT_WAYS; i++) {
+		vt = entry_read(kv->vtlb + ((line + i / HAWK_VT_WAYS) & mask) * HAWK_VT_WAYS +
+				i % HAWK_VT_WAYS, lid);
+		if (vt)
+			return vt;
+	}
+	return 0;
+}
+
 uint64_t hawk_translate(struct hawk_kv *kv, uint64_t lid)
 {
 	const struct hawk_vtlb_entry *e;
-	uint64_t mask = kv->vtlb_lines - 1, line, vt;
-	unsigned int p, w;
+	uint64_t line, vt;
 
 	lid = block_lid(kv, lid);
-	line = mix(lid) & mask;
-	for (p = 0; p < HAWK_VT_PROBE; p++, line = (line + 1) & mask) {
-		e = kv->vtlb + line * HAWK_VT_WAYS;
-		for (w = 0; w < HAWK_VT_WAYS; w++) {
-			vt = entry_read(e + w, lid);
-			if (vt)
-				return vt;
-		}
-	}
-	return 0;
+	line = mix(lid) & (kv->vtlb_lines - 1);
+	e = kv->vtlb + line * HAWK_VT_WAYS;
+	vt = entry_read(e + line_way(e, lid), lid);
+	if (__builtin_expect(vt != 0, 1))
+		return vt;
+	return translate_scan(kv, lid, line);
 }
 
 void *hawk_addr(struct hawk_kv *kv, uint64_t vt)
