@@ -9,9 +9,9 @@ LIBHAWK_OBJS	:= $(LIBHAWK_SRCS:%.c=$(BUILD)/obj/%.o)
 LIBHAWK_A	:= $(BUILD)/lib/libhawk.a
 LIBHAWK_SO	:= $(BUILD)/lib/libhawk.so.0
 LIBHAWK_LDLIBS	:= -luring
-LIBHAWK_MAN	:= $(wildcard libhawk/man/*.3 libhawk/man/*.7)
+LIBHAWK_MAN	:= $(wildcard libhawk/man/*.3)
 
-LIBS	 += $(LIBHAWK_A) $(LIBHAWK_SO) $(BUILD)/lib/libhawk.pc
+LIBS	 += $(LIBHAWK_A) $(LIBHAWK_SO)
 MANPAGES += $(LIBHAWK_MAN)
 
 $(LIBHAWK_OBJS): CFLAGS_COMMON += -fvisibility=hidden
@@ -29,24 +29,36 @@ $(LIBHAWK_SO): $(LIBHAWK_OBJS) libhawk/libhawk.map
 		-Wl,--version-script=libhawk/libhawk.map -o $@ $(LIBHAWK_OBJS) $(LIBHAWK_LDLIBS)
 	@ln -sf libhawk.so.0 $(@D)/libhawk.so
 
-$(BUILD)/lib/libhawk.pc: libhawk/libhawk.pc.in libhawk/build.mk
+# Depends on PREFIX, which may change from call to call
+.PHONY: libhawk-pc
+$(BUILD)/lib/libhawk.pc: libhawk-pc libhawk/libhawk.pc.in
 	@mkdir -p $(@D)
-	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(LIBHAWK_VERSION)|' $< >$@
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(LIBHAWK_VERSION)|' \
+		libhawk/libhawk.pc.in >$@
+
+# A page has a link for each further name in its NAME section
+LIBHAWK_MANDIR	:= $(DESTDIR)$(PREFIX)/share/man/man3
+MAN_NAMES	:= sed -n '/^\.Sh NAME/,/^\.Nd/s/^\.Nm \([a-z_]*\).*/\1/p'
 
 ## make install	library, headers, man pages under $(DESTDIR)$(PREFIX)
 .PHONY: install install-libhawk
 install: install-libhawk
 install-libhawk: $(LIBHAWK_A) $(LIBHAWK_SO) $(BUILD)/lib/libhawk.pc
-	install -d $(addprefix $(DESTDIR)$(PREFIX)/,lib/pkgconfig include/hawk include/linux \
-		share/man/man3 share/man/man7)
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,lib/pkgconfig include/hawk include/linux) \
+		$(LIBHAWK_MANDIR)
 	install -m 644 $(LIBHAWK_A) $(DESTDIR)$(PREFIX)/lib/
 	install -m 755 $(LIBHAWK_SO) $(DESTDIR)$(PREFIX)/lib/
 	ln -sf libhawk.so.0 $(DESTDIR)$(PREFIX)/lib/libhawk.so
 	install -m 644 $(BUILD)/lib/libhawk.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
 	install -m 644 libhawk/include/hawk/hawk.h $(DESTDIR)$(PREFIX)/include/hawk/
 	install -m 644 uapi/hawk.h $(DESTDIR)$(PREFIX)/include/linux/
-	install -m 644 $(filter %.3,$(LIBHAWK_MAN)) $(DESTDIR)$(PREFIX)/share/man/man3/
-	install -m 644 $(filter %.7,$(LIBHAWK_MAN)) $(DESTDIR)$(PREFIX)/share/man/man7/
+	install -m 644 $(LIBHAWK_MAN) $(LIBHAWK_MANDIR)/
+	@for page in $(LIBHAWK_MAN); do \
+		for name in $$($(MAN_NAMES) $$page); do \
+			test -e $(LIBHAWK_MANDIR)/$$name.3 || \
+				ln -s $${page##*/} $(LIBHAWK_MANDIR)/$$name.3; \
+		done; \
+	done
 
 # Unit tests: tests/unit/lib_NAME.c with the fixture they share
 LIBHAWK_TESTS	   := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/lib_*.c))
@@ -59,3 +71,11 @@ $(LIBHAWK_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(LIBHAWK_TEST_O
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBHAWK_LDLIBS)
 
 TESTS_UNIT += $(LIBHAWK_TESTS)
+
+# What tests/e2e/translate-nosyscall.t watches
+$(BUILD)/tests/translate_loop: $(BUILD)/obj/tests/e2e/lib/translate_loop.o $(LIBHAWK_A)
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ $(LIBHAWK_LDLIBS)
+
+tests: $(BUILD)/tests/translate_loop

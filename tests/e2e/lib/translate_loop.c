@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+/*
+ * translate_loop.c - translates and reads blocks between two marks
+ *
+ * The marks are writes to a closed descriptor, easy to find in strace's output.
+ * $HAWK_URL chooses the device; on the kernel's a host tier is added and removed.
+ */
+#include <hawk/hawk.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BLOCKS	1000u
+#define LOOKS	1000000u
+#define BYTES	4096u
+
+static uint64_t lid(unsigned int n)
+{
+	return HAWK_LID(1 + n / 100, n % 2, 0, 16 * (n % 100));
+}
+
+static int put_blocks(struct hawk_kv *kv)
+{
+	struct hawk_item it;
+	unsigned int n;
+
+	for (n = 0; n < BLOCKS; n++) {
+		it = (struct hawk_item) { .lid = lid(n) };
+		if (hawk_alloc(kv, &it, 1, NULL) != 1)
+			return -1;
+		memset(hawk_addr(kv, it.vt), (int)(n % 251), BYTES);
+		if (hawk_put(kv, &it, 1, NULL) != 1)
+			return -1;
+	}
+	return 0;
+}
+
+/* Looks that gave the right byte. */
+static unsigned int look(struct hawk_kv *kv)
+{
+	unsigned int i, n, good = 0;
+	const unsigned char *p;
+
+	for (i = 0; i < LOOKS; i++) {
+		n = i * 2654435761u % BLOCKS;
+		p = hawk_addr(kv, hawk_translate(kv, lid(n)));
+		good += p && p[i % BYTES] == n % 251;
+	}
+	return good;
+}
+
+static void mark(const char *text)
+{
+	if (write(-1, text, strlen(text)) >= 0)
+		abort();
+}
+
+static int use_space(struct hawk *h, unsigned int tier)
+{
+	struct hawk_kv_params p = {
+		.block_bytes = BYTES,
+		.block_tokens = 16,
+		.layers = 2,
+		.head_groups = 1,
+		.max_blocks = 2 * BLOCKS,
+	};
+	struct hawk_kv *kv;
+	unsigned int good;
+
+	p.quota[tier].max_bytes = 16 << 20;
+	if (hawk_kv_create(h, &p, &kv))
+		return -1;
+	if (put_blocks(kv)) {
+		hawk_kv_close(kv);
+		return -1;
+	}
+	mark("begin");
+	good = look(kv);
+	mark("end");
+	hawk_kv_close(kv);
+	printf("%s: %u of %u translated\n", hawk_backend(h), good, LOOKS);
+	return good == LOOKS ? 0 : -1;
+}
+
+int main(void)
+{
+	unsigned int tier = 0;
+	struct hawk *h;
+	int dev, ret;
+
+	if (hawk_open(getenv("HAWK_URL") ? NULL : "embed:?dram=16M", &h)) {
+		fprintf(stderr, "%s\n", hawk_strerror_last());
+		return 1;
+	}
+	dev = !strcmp(hawk_backend(h), "dev");
+	ret = dev ? hawk_tier_add_host(h, -1, 16 << 20, &tier) : 0;
+	if (!ret) {
+		ret = use_space(h, tier);
+		if (dev)
+			hawk_tier_del(h, tier);
+	}
+	if (ret)
+		fprintf(stderr, "%s\n", hawk_strerror_last());
+	hawk_close(h);
+	return ret ? 1 : 0;
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""A million translations make no system call: strace shows none between two marks."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "lib"))
+
+import tap  # noqa: E402
+
+t = tap.Tap()
+program = HERE.parents[1] / "build/tests/translate_loop"
+
+
+def strace_works():
+    try:
+        run = subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, text=True)
+    except FileNotFoundError:
+        return False, "strace is not installed"
+    lines = run.stderr.strip().splitlines() or ["strace may not trace here"]
+    return run.returncode == 0, lines[-1]
+
+
+works, why = strace_works()
+if not works:
+    tap.skip_all(why)
+
+with tempfile.NamedTemporaryFile("r") as log:
+    run = subprocess.run(["strace", "-o", log.name, program], capture_output=True, text=True)
+    lines = log.read().splitlines()
+
+t.ok(run.returncode == 0, "every translation was right", run.stdout + run.stderr)
+t.note(run.stdout)
+marks = [i for i, line in enumerate(lines) if line.startswith("write(-1, ")]
+t.equal(len(marks), 2, "both marks are in the trace")
+between = lines[marks[0] + 1:marks[-1]] if marks else ["no marks"]
+t.equal(between, [], "no system call between the marks")
+t.ok(any("mmap(" in line for line in lines), "system calls elsewhere are seen")
+t.done()
