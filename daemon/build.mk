@@ -50,4 +50,13 @@ $(HAWKEXEC_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(HAWKEXEC_TEST
 
 TESTS_UNIT += $(HAWKEXEC_TESTS)
 
+## make fuzz-gguf	the model-file fuzzer (needs clang)
+.PHONY: fuzz-gguf
+fuzz-gguf: $(BUILD)/fuzz/fuzz_gguf
+$(BUILD)/fuzz/fuzz_gguf: tests/fuzz/fuzz_gguf.c $(filter-out daemon/exec/%,$(HAWKEXEC_SRCS))
+	@mkdir -p $(@D)
+	@echo "  FUZZ    $@"
+	@clang -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -Idaemon -o $@ $^ \
+		$(HAWKEXEC_LDLIBS)
+
 include daemon/serve.mk

@@ -58,8 +58,8 @@ struct exec_config {
  * @pos: absolute position in its sequence, from 0
  * @blocks: addresses of the sequence's KV blocks, in order; entry pos /
  *          block_tokens and all before it must be valid, writable where the
- *          step's own rows land, and aligned to 64 bytes. Rows of one
- *          sequence pass the same pointer.
+ *          step's own rows land, aligned to 4 bytes (64 is fastest). Rows of
+ *          one sequence pass the same pointer.
  * @want_logits: compute logits for this row
  *
  * The rows of one sequence in a step are adjacent, with consecutive positions.

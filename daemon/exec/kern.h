@@ -58,7 +58,7 @@ struct kern_mm {
  * @kv_type: GGUF_T_F16 or GGUF_T_F32
  * @scores: scratch [n_rows * group][kern_pad(block_tokens)]
  * @state: scratch, 2 floats per query
- * @planes: scratch of 2 * block_tokens * head_dim + KERN_PAD floats
+ * @planes: scratch of 2 * block_tokens * head_dim floats
  */
 struct kern_attn {
 	const float *q;
