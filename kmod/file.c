@@ -22,6 +22,7 @@ static int hawk_open(struct inode *inode, struct file *file)
 	xa_init_flags(&f->pins, XA_FLAGS_ACCOUNT);
 	xa_init_flags(&f->leases, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	init_waitqueue_head(&f->wait);
+	f->writable = file->f_mode & FMODE_WRITE;
 	file->private_data = f;
 	return nonseekable_open(inode, file);
 }

@@ -240,7 +240,8 @@ bool hawk_cq_readable(struct hawk_cq *cq);
  *	lease against its release.  Taken before hawk_device.lock
  * @as: its space; set once (release), read without a lock (acquire)
  * @cq: its completion ring; set once (release), read without a lock (acquire)
- * @writable: it may change the space; set before @as
+ * @writable: it may change the space: open for writing, and permitted by the
+ *	space's mode; final before @as is set
  * @closed: the last descriptor is gone: batches end early
  * @pins: this file's pins, block number -> generation and count (pin.c);
  *	its xa_lock is held over the engine's call when a pin is given up

@@ -253,7 +253,7 @@ static int hawk_as_enter_locked(struct hawk_as *as, const struct hawk_space_crea
 static void hawk_file_bind(struct hawk_file *f, struct hawk_as *as, bool writable)
 {
 	lockdep_assert_held(&f->lock);
-	f->writable = writable;
+	f->writable &= writable;
 	smp_store_release(&f->as, as);
 }
 
