@@ -51,7 +51,7 @@ static int start_model(struct daemon *d)
 	if (!ret)
 		ret = tok_create(d->model->gguf, d->model->cfg.n_vocab, &d->tok, err);
 	if (ret) {
-		log_err("%s", err);
+		log_err("cannot load %s: %s", d->opt.model, err);
 		return ret;
 	}
 	d->n_ctx = d->opt.ctx ? d->opt.ctx : d->model->cfg.n_ctx;

@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: MIT
+
+TESTS_E2E += $(wildcard tests/e2e/*.t)

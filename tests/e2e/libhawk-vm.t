@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# libhawk's own tests over /dev/hawk in the lab's VM: what holds for the embedded
+# backend holds for the kernel's.  Flash files lie on the NVMe drive.
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+
+if ! "$root/tools/lab/hawk-lab" status >/dev/null 2>&1; then
+	echo "1..0 # SKIP the lab does not work here (tools/lab/hawk-lab status)"
+	exit 0
+fi
+if [ ! -e "$root/build/kmod-6.1/hawk.ko" ]; then
+	echo "1..0 # SKIP hawk.ko is not built (tools/lab/build-module)"
+	exit 0
+fi
+exec "$root/tools/lab/hawk-lab" run --check-log --quiet --timeout 600 \
+	--env HAWK_URL=dev:/dev/hawk --env HAWK_TEST_DIR=/mnt -- \
+	sh -euc '
+		cd "$1"
+		mkfs.ext4 -q /dev/nvme0n1
+		mount /dev/nvme0n1 /mnt
+		n=0
+		for test in tests/lib_blocks tests/lib_spaces tests/lib_async tests/lib_threads \
+			    tests/translate_loop; do
+			n=$((n + 1))
+			timeout 120 "build/$test" >/tmp/log 2>&1 && ok= || ok="not "
+			[ -z "$ok" ] || sed "s/^/# /" /tmp/log
+			echo "${ok}ok $n - $test"
+		done
+		umount /mnt
+		echo "1..$n"' libhawk-vm "$root"
