@@ -16,13 +16,13 @@ MANPAGES += tools/hawkctl/hawkctl.8
 ## make demo	the main job on the embedded backend, checked token by token
 .PHONY: demo
 demo:
-	@tools/setup/install-deps build test
+	@tools/setup/install-deps build demo
 	@$(MAKE) --no-print-directory all
 	@tools/demo/demo.py --out $(BUILD)/demo.json
 
 ## make lab-demo	the same in a virtual machine, over /dev/hawk and an NVMe drive
 .PHONY: lab-demo
 lab-demo:
-	@tools/setup/install-deps build module lab test
+	@tools/setup/install-deps build demo module lab
 	@$(MAKE) --no-print-directory all
 	@tools/demo/lab-demo $(BUILD)/lab-demo
