@@ -349,13 +349,13 @@ int hawk_room_error(struct hawk_space *s, struct hawk_bucket *b, int ret)
 static int writeback_bucket(struct hawk_space *s, struct hawk_bucket *b, u32 tier, u32 want,
 			    struct hawk_want *w)
 {
-	u32 nr, prev, n, started = 0;
+	u32 nr, prev, n;
 	struct hawk_block *blk;
 	int ret;
 
 	for (nr = b->lru[tier].lru, n = 0; nr != HAWK_NONE && n < HAWK_SCAN_MAX; nr = prev, n++) {
-		u64 ready = b->fl[tier].n + b->clean[tier] + started;
-		u64 all = b->fl[tier].n + b->lru[tier].n + started;
+		u64 ready = b->fl[tier].n + b->clean[tier] + b->moving[tier];
+		u64 all = b->fl[tier].n + b->lru[tier].n + b->moving[tier];
 
 		blk = &s->block[nr];
 		prev = blk->lru_prev;
@@ -366,7 +366,7 @@ static int writeback_bucket(struct hawk_space *s, struct hawk_bucket *b, u32 tie
 		ret = write_start(s, blk, HAWK_MF_KEEP, w);
 		if (ret)
 			return ret == -ENOBUFS ? ret : 0;
-		started++;
+		w->asked[HAWK_REACH_NEAR] = 0;	/* it used what it got */
 	}
 	return 0;
 }
@@ -375,12 +375,13 @@ static int writeback_bucket(struct hawk_space *s, struct hawk_bucket *b, u32 tie
 
 u32 hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_plan *plan)
 {
-	u32 k, home, first = plan->n;
+	u32 k, home, first = plan->n, n = s->nbuckets;
 	int ret;
 
 	if (tier >= HAWK_TIERS_MAX || !(s->host_tiers & (1u << tier)) || !s->flash_tiers)
 		return 0;
-	for (k = 0; k < HAWK_WRITEBACK_BUCKETS && !hawk_plan_full(plan); k++) {
+	n = n < HAWK_WRITEBACK_BUCKETS ? n : HAWK_WRITEBACK_BUCKETS;
+	for (k = 0; k < n && !hawk_plan_full(plan); k++) {
 		struct hawk_want w = { .plan = plan, .ahead = true };
 
 		home = hawk_load(&s->wb_cursor);

@@ -88,13 +88,15 @@ static void write_done(struct hawk_space *s, struct hawk_block *blk, const struc
 	hawk_block_event(blk, HAWK_EV_KEPT);
 	if (blk->pins)
 		return;
-	if (m->result && m->result != -ECANCELED && !keep && !blk->leases) {
+	if (!m->result || m->result == -ECANCELED || keep) {
+		hawk_lru_restore(s, blk);
+	} else if (blk->leases) {
+		hawk_lru_add(s, blk);	/* not the next to be tried */
+	} else {
 		/* a drive that fails must not stop those who need the frame */
 		b->count[HAWK_N_EVICT_DROP]++;
 		hawk_block_end(s, blk);
-		return;
 	}
-	hawk_lru_restore(s, blk);
 }
 
 static void read_done(struct hawk_space *s, struct hawk_block *blk, const struct hawk_move *m)
