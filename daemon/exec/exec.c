@@ -13,13 +13,13 @@
  * Multiply-adds per phase above which several threads are worth their
  * barriers.
  */
-#define EXEC_PARALLEL_MACS	32768u
+#define EXEC_PARALLEL_MACS 32768u
 
-size_t exec_kv_block_bytes(const struct model_config *cfg,
-			   uint32_t block_tokens, enum exec_kv_type type)
+size_t exec_kv_block_bytes(const struct model_config *cfg, uint32_t block_tokens,
+			   enum exec_kv_type type)
 {
-	return (size_t)cfg->n_layer * 2 * cfg->n_head_kv * block_tokens *
-	       cfg->head_dim * (type == EXEC_KV_F16 ? 2 : 4);
+	return (size_t)cfg->n_layer * 2 * cfg->n_head_kv * block_tokens * cfg->head_dim *
+	       (type == EXEC_KV_F16 ? 2 : 4);
 }
 
 /* Hands out pieces of the arena; with a NULL base it only adds up sizes. */
@@ -36,8 +36,7 @@ static void *carve(struct carver *c, size_t n, size_t elem)
 	return p;
 }
 
-static void carve_scratch(struct exec *e, struct carver *c,
-			  struct exec_scratch *s)
+static void carve_scratch(struct exec *e, struct carver *c, struct exec_scratch *s)
 {
 	const struct model_config *m = &e->m->cfg;
 	const size_t n_q = exec_tile_rows(e) * exec_group(e);
@@ -51,11 +50,9 @@ static void carve_scratch(struct exec *e, struct carver *c,
 	out.pack = carve(c, KERN_PACK_OUTS * widest, sizeof(float));
 	out.unit = carve(c, e->cfg.max_rows * e->ld_unit, sizeof(float));
 	out.q = carve(c, n_q * kern_pad(m->head_dim), sizeof(float));
-	out.scores = carve(c, n_q * kern_pad(e->cfg.block_tokens),
-			   sizeof(float));
+	out.scores = carve(c, n_q * kern_pad(e->cfg.block_tokens), sizeof(float));
 	out.state = carve(c, n_q * 2, sizeof(float));
-	out.planes = carve(c, 2 * (size_t)e->cfg.block_tokens * m->head_dim,
-			   sizeof(float));
+	out.planes = carve(c, 2 * (size_t)e->cfg.block_tokens * m->head_dim, sizeof(float));
 	if (s)
 		*s = out;
 }
@@ -93,12 +90,10 @@ static int alloc_arena(struct exec *e, char *err)
 	e->ld_embd = kern_pad(m->n_embd);
 	e->ld_q = kern_pad((size_t)m->n_head * m->head_dim);
 	e->ld_ff = kern_pad(m->n_ff);
-	e->ld_unit = kern_pad(m->head_dim > EXEC_UNIT_OUTS ? m->head_dim :
-							      EXEC_UNIT_OUTS);
+	e->ld_unit = kern_pad(m->head_dim > EXEC_UNIT_OUTS ? m->head_dim : EXEC_UNIT_OUTS);
 	e->ld_vocab = kern_pad(m->n_vocab);
 	carve_all(e, &c);
-	p = mmap(NULL, c.used, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = mmap(NULL, c.used, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return gguf_fail(err, -ENOMEM,
 				 "no memory for %zu MiB of working space: lower the rows per step",
@@ -117,8 +112,7 @@ static void init_rope(struct exec *e)
 	uint32_t i;
 
 	for (i = 0; i < m->rope_dim / 2; i++) {
-		e->inv_freq[i] = m->rope_scale *
-				 pow(m->rope_base, -2.0 * i / m->rope_dim);
+		e->inv_freq[i] = m->rope_scale * pow(m->rope_base, -2.0 * i / m->rope_dim);
 		if (e->m->rope_factors)
 			e->inv_freq[i] /= e->m->rope_factors[i];
 	}
@@ -131,25 +125,23 @@ static int check_config(struct exec_config *c, char *err)
 	if (!c->max_logits)
 		c->max_logits = c->max_rows;
 	if (c->n_threads > EXEC_MAX_THREADS)
-		return gguf_fail(err, -EINVAL, "%u threads: at most %u",
-				 c->n_threads, EXEC_MAX_THREADS);
-	if (!c->max_rows || c->max_rows > EXEC_MAX_ROWS ||
-	    c->max_logits > c->max_rows)
-		return gguf_fail(err, -EINVAL,
-				 "%u rows per step with %u logits: 1 to %u rows, no more logits than rows",
-				 c->max_rows, c->max_logits, EXEC_MAX_ROWS);
+		return gguf_fail(err, -EINVAL, "%u threads: at most %u", c->n_threads,
+				 EXEC_MAX_THREADS);
+	if (!c->max_rows || c->max_rows > EXEC_MAX_ROWS || c->max_logits > c->max_rows)
+		return gguf_fail(
+			err, -EINVAL,
+			"%u rows per step with %u logits: 1 to %u rows, no more logits than rows",
+			c->max_rows, c->max_logits, EXEC_MAX_ROWS);
 	if (!c->block_tokens || c->block_tokens > EXEC_MAX_BLOCK_TOKENS)
-		return gguf_fail(err, -EINVAL,
-				 "%u tokens per KV block: 1 to %u",
-				 c->block_tokens, EXEC_MAX_BLOCK_TOKENS);
+		return gguf_fail(err, -EINVAL, "%u tokens per KV block: 1 to %u", c->block_tokens,
+				 EXEC_MAX_BLOCK_TOKENS);
 	if (c->kv_type != EXEC_KV_F16 && c->kv_type != EXEC_KV_F32)
-		return gguf_fail(err, -EINVAL, "unknown KV type %d",
-				 (int)c->kv_type);
+		return gguf_fail(err, -EINVAL, "unknown KV type %d", (int)c->kv_type);
 	return 0;
 }
 
-int exec_create(const struct model *m, const struct exec_config *cfg,
-		struct exec **out, char err[GGUF_ERR_LEN])
+int exec_create(const struct model *m, const struct exec_config *cfg, struct exec **out,
+		char err[GGUF_ERR_LEN])
 {
 	struct exec *e = calloc(1, sizeof(*e));
 	int ret;
@@ -169,8 +161,8 @@ int exec_create(const struct model *m, const struct exec_config *cfg,
 	init_rope(e);
 	ret = pool_create(e->cfg.n_threads, cfg->pin, &e->pool);
 	if (ret) {
-		gguf_fail(err, ret, "cannot start %u threads: %s",
-			  e->cfg.n_threads, strerror(-ret));
+		gguf_fail(err, ret, "cannot start %u threads: %s", e->cfg.n_threads,
+			  strerror(-ret));
 		goto err_destroy;
 	}
 	*out = e;
@@ -194,12 +186,10 @@ void exec_destroy(struct exec *e)
 /* Does row @r continue the sequence of the row before it? */
 static bool same_run(const struct exec_row *rows, uint32_t r)
 {
-	return r && rows[r].blocks == rows[r - 1].blocks &&
-	       rows[r].pos == rows[r - 1].pos + 1;
+	return r && rows[r].blocks == rows[r - 1].blocks && rows[r].pos == rows[r - 1].pos + 1;
 }
 
-static int check_rows(const struct exec *e, const struct exec_row *rows,
-		      uint32_t n)
+static int check_rows(const struct exec *e, const struct exec_row *rows, uint32_t n)
 {
 	const struct model_config *c = &e->m->cfg;
 	const uint32_t bt = e->cfg.block_tokens;
@@ -212,12 +202,11 @@ static int check_rows(const struct exec *e, const struct exec_row *rows,
 	for (r = 0; r < n; r++) {
 		const struct exec_row *row = &rows[r];
 
-		if (row->token < 0 || (uint32_t)row->token >= c->n_vocab ||
-		    row->pos >= c->n_ctx || !row->blocks)
+		if (row->token < 0 || (uint32_t)row->token >= c->n_vocab || row->pos >= c->n_ctx ||
+		    !row->blocks)
 			return -EINVAL;
 		/* a run's first row checks the blocks before it as well */
-		for (b = same_run(rows, r) ? row->pos / bt : 0;
-		     b <= row->pos / bt; b++)
+		for (b = same_run(rows, r) ? row->pos / bt : 0; b <= row->pos / bt; b++)
 			if (!row->blocks[b])
 				return -EINVAL;
 		wanted += row->want_logits;

@@ -22,9 +22,9 @@
 
 #include "model/model.h"
 
-#define EXEC_MAX_THREADS	256u
-#define EXEC_MAX_ROWS		4096u
-#define EXEC_MAX_BLOCK_TOKENS	1024u
+#define EXEC_MAX_THREADS      256u
+#define EXEC_MAX_ROWS	      4096u
+#define EXEC_MAX_BLOCK_TOKENS 1024u
 
 /* KV element type. f16 halves the memory. */
 enum exec_kv_type { EXEC_KV_F16, EXEC_KV_F32 };
@@ -76,8 +76,8 @@ struct exec_row {
 struct exec;
 
 /** exec_kv_block_bytes() - bytes of one KV block */
-size_t exec_kv_block_bytes(const struct model_config *cfg,
-			   uint32_t block_tokens, enum exec_kv_type type);
+size_t exec_kv_block_bytes(const struct model_config *cfg, uint32_t block_tokens,
+			   enum exec_kv_type type);
 
 /**
  * exec_create() - allocate all working memory and start the threads
@@ -89,8 +89,8 @@ size_t exec_kv_block_bytes(const struct model_config *cfg,
  * Return: 0; -EINVAL a value out of range; -EOPNOTSUPP the CPU lacks the
  * instruction set asked for; -ENOMEM; -EAGAIN no thread could be started.
  */
-int exec_create(const struct model *m, const struct exec_config *cfg,
-		struct exec **out, char err[GGUF_ERR_LEN]);
+int exec_create(const struct model *m, const struct exec_config *cfg, struct exec **out,
+		char err[GGUF_ERR_LEN]);
 
 /** exec_destroy() - stop the threads and free; NULL is ignored */
 void exec_destroy(struct exec *e);

@@ -9,13 +9,18 @@
 #include "exec/kern.h"
 #include "exec/pool.h"
 
-#define EXEC_UNIT_OUTS	32u	/* outputs handed to a thread at a time */
-#define EXEC_TILE_QUERIES 32u	/* queries attending together */
+#define EXEC_UNIT_OUTS	  32u /* outputs handed to a thread at a time */
+#define EXEC_TILE_QUERIES 32u /* queries attending together */
 
 /* Phases of a layer, separated by barriers. */
 enum exec_phase {
-	PH_ATTN_NORM, PH_QKV, PH_ATTEND, PH_ATTN_OUT,
-	PH_FFN_NORM, PH_FFN_UP, PH_FFN_DOWN,
+	PH_ATTN_NORM,
+	PH_QKV,
+	PH_ATTEND,
+	PH_ATTN_OUT,
+	PH_FFN_NORM,
+	PH_FFN_UP,
+	PH_FFN_DOWN,
 	PH_COUNT
 };
 
@@ -31,9 +36,9 @@ struct exec_tile {
 
 /* Working memory of one thread. */
 struct exec_scratch {
-	float *pack;	/* unpacked weights, see struct kern_mm */
-	float *unit;	/* [max_rows][ld_unit]: results of one unit */
-	float *q;	/* the attention kernel's operands, see struct kern_attn */
+	float *pack; /* unpacked weights, see struct kern_mm */
+	float *unit; /* [max_rows][ld_unit]: results of one unit */
+	float *q;    /* the attention kernel's operands, see struct kern_attn */
 	float *scores;
 	float *state;
 	float *planes;
@@ -45,24 +50,24 @@ struct exec {
 	struct exec_config cfg;
 	struct pool *pool;
 
-	size_t kv_elem;		/* bytes per K or V element */
-	size_t ld_embd, ld_q, ld_ff, ld_unit, ld_vocab;	/* floats per row */
+	size_t kv_elem;					/* bytes per K or V element */
+	size_t ld_embd, ld_q, ld_ff, ld_unit, ld_vocab; /* floats per row */
 
-	void *arena;		/* one mapping, zeroed, holds all below */
+	void *arena; /* one mapping, zeroed, holds all below */
 	size_t arena_len;
-	float *x;		/* [max_rows][ld_embd] residual stream */
-	float *xn;		/* [max_rows][ld_embd] normalised */
-	float *q;		/* [max_rows][ld_q] */
-	float *att;		/* [max_rows][ld_q] attention output */
-	float *ff;		/* [max_rows][ld_ff] */
-	float *rope;		/* [max_rows][rope_dim] cos, sin pairs */
-	float *logits;		/* [max_logits][ld_vocab] */
-	double *inv_freq;	/* [rope_dim / 2] radians per position */
-	uint32_t *slot;		/* [max_rows] logits index, or UINT32_MAX */
-	uint32_t *want;		/* [max_logits] rows that want logits */
-	struct exec_tile *tiles;	/* [max_rows] */
-	struct exec_scratch *scratch;	/* [n_threads] */
-	struct exec_counter *counters;	/* [1 + n_layer * PH_COUNT + 2] */
+	float *x;		       /* [max_rows][ld_embd] residual stream */
+	float *xn;		       /* [max_rows][ld_embd] normalised */
+	float *q;		       /* [max_rows][ld_q] */
+	float *att;		       /* [max_rows][ld_q] attention output */
+	float *ff;		       /* [max_rows][ld_ff] */
+	float *rope;		       /* [max_rows][rope_dim] cos, sin pairs */
+	float *logits;		       /* [max_logits][ld_vocab] */
+	double *inv_freq;	       /* [rope_dim / 2] radians per position */
+	uint32_t *slot;		       /* [max_rows] logits index, or UINT32_MAX */
+	uint32_t *want;		       /* [max_logits] rows that want logits */
+	struct exec_tile *tiles;       /* [max_rows] */
+	struct exec_scratch *scratch;  /* [n_threads] */
+	struct exec_counter *counters; /* [1 + n_layer * PH_COUNT + 2] */
 
 	/* the step being computed */
 	const struct exec_row *rows;

@@ -15,8 +15,7 @@
 
 static bool next_unit(struct exec *e, uint32_t counter, uint32_t n, uint32_t *u)
 {
-	*u = atomic_fetch_add_explicit(&e->counters[counter].next, 1,
-				       memory_order_relaxed);
+	*u = atomic_fetch_add_explicit(&e->counters[counter].next, 1, memory_order_relaxed);
 	return *u < n;
 }
 
@@ -26,8 +25,7 @@ static uint32_t unit_count(uint32_t n_out)
 }
 
 /* Outputs [*begin, *end) of unit @u. */
-static void unit_range(uint32_t u, uint32_t n_out, uint32_t *begin,
-		       uint32_t *end)
+static void unit_range(uint32_t u, uint32_t n_out, uint32_t *begin, uint32_t *end)
 {
 	*begin = u * EXEC_UNIT_OUTS;
 	*end = n_out - *begin < EXEC_UNIT_OUTS ? n_out : *begin + EXEC_UNIT_OUTS;
@@ -41,8 +39,8 @@ static void embed_row(struct exec *e, uint32_t r)
 	float *cs = e->rope + (size_t)r * c->rope_dim;
 	uint32_t i;
 
-	e->ops->unpack(e->x + r * e->ld_embd, w->type,
-		       w->data + row->token * w->row_bytes, c->n_embd);
+	e->ops->unpack(e->x + r * e->ld_embd, w->type, w->data + row->token * w->row_bytes,
+		       c->n_embd);
 	for (i = 0; i < c->rope_dim / 2; i++) {
 		double angle = row->pos * e->inv_freq[i];
 
@@ -70,13 +68,12 @@ static void norm_rows(struct exec *e, uint32_t counter, const float *w)
 	uint32_t r;
 
 	while (next_unit(e, counter, e->n_rows, &r))
-		e->ops->rmsnorm(e->xn + r * e->ld_embd, e->x + r * e->ld_embd,
-				w, c->n_embd, c->rms_eps);
+		e->ops->rmsnorm(e->xn + r * e->ld_embd, e->x + r * e->ld_embd, w, c->n_embd,
+				c->rms_eps);
 }
 
 /* Byte offset in a block of one head's keys (which = 0) or values (1). */
-static size_t plane_offset(const struct exec *e, uint32_t layer, int which,
-			   uint32_t head)
+static size_t plane_offset(const struct exec *e, uint32_t layer, int which, uint32_t head)
 {
 	const struct model_config *c = &e->m->cfg;
 	size_t plane = ((size_t)layer * 2 + which) * c->n_head_kv + head;
@@ -84,17 +81,19 @@ static size_t plane_offset(const struct exec *e, uint32_t layer, int which,
 	return plane * e->cfg.block_tokens * c->head_dim * e->kv_elem;
 }
 
-static void project_q(struct exec *e, uint32_t layer, uint32_t head,
-		      struct exec_scratch *s)
+static void project_q(struct exec *e, uint32_t layer, uint32_t head, struct exec_scratch *s)
 {
 	const struct model_config *c = &e->m->cfg;
 	const float scale = 1.0f / sqrtf((float)c->head_dim);
 	const uint32_t begin = head * c->head_dim;
 	struct kern_mm mm = {
-		.x = e->xn, .ldx = e->ld_embd,
-		.y = e->q + begin, .ldy = e->ld_q,
+		.x = e->xn,
+		.ldx = e->ld_embd,
+		.y = e->q + begin,
+		.ldy = e->ld_q,
 		.n_rows = e->n_rows,
-		.begin = begin, .end = begin + c->head_dim,
+		.begin = begin,
+		.end = begin + c->head_dim,
 		.pack = s->pack,
 	};
 	uint32_t r, i;
@@ -109,8 +108,7 @@ static void project_q(struct exec *e, uint32_t layer, uint32_t head,
 	}
 }
 
-static void store_kv(struct exec *e, const struct exec_row *row, size_t plane,
-		     const float *v)
+static void store_kv(struct exec *e, const struct exec_row *row, size_t plane, const float *v)
 {
 	const uint32_t hd = e->m->cfg.head_dim, bt = e->cfg.block_tokens;
 	uint8_t *dst = (uint8_t *)row->blocks[row->pos / bt] + plane +
@@ -129,10 +127,13 @@ static void project_kv(struct exec *e, uint32_t layer, int which, uint32_t head,
 	const struct model_layer *l = &e->m->layers[layer];
 	const size_t plane = plane_offset(e, layer, which, head);
 	struct kern_mm mm = {
-		.x = e->xn, .ldx = e->ld_embd,
-		.y = s->unit, .ldy = e->ld_unit,
+		.x = e->xn,
+		.ldx = e->ld_embd,
+		.y = s->unit,
+		.ldy = e->ld_unit,
 		.n_rows = e->n_rows,
-		.begin = head * c->head_dim, .end = (head + 1) * c->head_dim,
+		.begin = head * c->head_dim,
+		.end = (head + 1) * c->head_dim,
 		.pack = s->pack,
 	};
 	uint32_t r;
@@ -142,14 +143,12 @@ static void project_kv(struct exec *e, uint32_t layer, int which, uint32_t head,
 		float *v = s->unit + r * e->ld_unit;
 
 		if (!which)
-			rotate(v, e->rope + (size_t)r * c->rope_dim,
-			       c->rope_dim);
+			rotate(v, e->rope + (size_t)r * c->rope_dim, c->rope_dim);
 		store_kv(e, &e->rows[r], plane, v);
 	}
 }
 
-static void project_qkv(struct exec *e, uint32_t counter, uint32_t layer,
-			struct exec_scratch *s)
+static void project_qkv(struct exec *e, uint32_t counter, uint32_t layer, struct exec_scratch *s)
 {
 	const struct model_config *c = &e->m->cfg;
 	uint32_t u;
@@ -163,9 +162,8 @@ static void project_qkv(struct exec *e, uint32_t counter, uint32_t layer,
 	}
 }
 
-static void attend_tile(struct exec *e, uint32_t layer,
-			const struct exec_tile *tile, uint32_t kv_head,
-			struct exec_scratch *s)
+static void attend_tile(struct exec *e, uint32_t layer, const struct exec_tile *tile,
+			uint32_t kv_head, struct exec_scratch *s)
 {
 	const struct model_config *c = &e->m->cfg;
 	const uint32_t group = exec_group(e);
@@ -173,30 +171,34 @@ static void attend_tile(struct exec *e, uint32_t layer,
 	const size_t ldq = kern_pad(c->head_dim);
 	const struct exec_row *row = &e->rows[tile->first];
 	struct kern_attn a = {
-		.q = s->q, .ldq = ldq,
-		.out = e->att + tile->first * e->ld_q + col, .ld_out = e->ld_q,
+		.q = s->q,
+		.ldq = ldq,
+		.out = e->att + tile->first * e->ld_q + col,
+		.ld_out = e->ld_q,
 		.blocks = row->blocks,
 		.k_off = plane_offset(e, layer, 0, kv_head),
 		.v_off = plane_offset(e, layer, 1, kv_head),
-		.n_rows = tile->n_rows, .group = group, .pos = row->pos,
-		.head_dim = c->head_dim, .block_tokens = e->cfg.block_tokens,
-		.kv_type = e->cfg.kv_type == EXEC_KV_F16 ? GGUF_T_F16 :
-							   GGUF_T_F32,
-		.scores = s->scores, .state = s->state, .planes = s->planes,
+		.n_rows = tile->n_rows,
+		.group = group,
+		.pos = row->pos,
+		.head_dim = c->head_dim,
+		.block_tokens = e->cfg.block_tokens,
+		.kv_type = e->cfg.kv_type == EXEC_KV_F16 ? GGUF_T_F16 : GGUF_T_F32,
+		.scores = s->scores,
+		.state = s->state,
+		.planes = s->planes,
 	};
 	uint32_t r, g;
 
 	for (r = 0; r < tile->n_rows; r++)
 		for (g = 0; g < group; g++)
 			memcpy(s->q + (r * group + g) * ldq,
-			       e->q + (tile->first + r) * e->ld_q + col +
-			       g * c->head_dim,
+			       e->q + (tile->first + r) * e->ld_q + col + g * c->head_dim,
 			       c->head_dim * sizeof(float));
 	e->ops->attend(&a);
 }
 
-static void attend(struct exec *e, uint32_t counter, uint32_t layer,
-		   struct exec_scratch *s)
+static void attend(struct exec *e, uint32_t counter, uint32_t layer, struct exec_scratch *s)
 {
 	const uint32_t n_kv = e->m->cfg.n_head_kv;
 	uint32_t u;
@@ -206,13 +208,16 @@ static void attend(struct exec *e, uint32_t counter, uint32_t layer,
 }
 
 /* x += w * in, for all rows */
-static void project_add(struct exec *e, uint32_t counter,
-			const struct model_mat *w, const float *in, size_t ld,
-			struct exec_scratch *s)
+static void project_add(struct exec *e, uint32_t counter, const struct model_mat *w,
+			const float *in, size_t ld, struct exec_scratch *s)
 {
 	struct kern_mm mm = {
-		.x = in, .ldx = ld, .ldy = e->ld_embd, .n_rows = e->n_rows,
-		.add = true, .pack = s->pack,
+		.x = in,
+		.ldx = ld,
+		.ldy = e->ld_embd,
+		.n_rows = e->n_rows,
+		.add = true,
+		.pack = s->pack,
 	};
 	uint32_t u;
 
@@ -223,12 +228,13 @@ static void project_add(struct exec *e, uint32_t counter,
 	}
 }
 
-static void ffn_up(struct exec *e, uint32_t counter, uint32_t layer,
-		   struct exec_scratch *s)
+static void ffn_up(struct exec *e, uint32_t counter, uint32_t layer, struct exec_scratch *s)
 {
 	const struct model_layer *l = &e->m->layers[layer];
 	struct kern_mm mm = {
-		.x = e->xn, .ldx = e->ld_embd, .n_rows = e->n_rows,
+		.x = e->xn,
+		.ldx = e->ld_embd,
+		.n_rows = e->n_rows,
 		.pack = s->pack,
 	};
 	uint32_t u, r;
@@ -242,8 +248,7 @@ static void ffn_up(struct exec *e, uint32_t counter, uint32_t layer,
 		mm.ldy = e->ld_unit;
 		e->ops->matmul(&l->up, &mm);
 		for (r = 0; r < e->n_rows; r++)
-			e->ops->silu_mul(e->ff + r * e->ld_ff + mm.begin,
-					 s->unit + r * e->ld_unit,
+			e->ops->silu_mul(e->ff + r * e->ld_ff + mm.begin, s->unit + r * e->ld_unit,
 					 mm.end - mm.begin);
 	}
 }
@@ -277,14 +282,16 @@ static void forward_logits(struct exec *e, uint32_t tid)
 	const struct model_mat *w = &e->m->output;
 	const uint32_t counter = 1 + c->n_layer * PH_COUNT;
 	struct kern_mm mm = {
-		.x = e->xn, .ldx = e->ld_embd, .ldy = e->ld_vocab,
-		.n_rows = e->n_want, .pack = e->scratch[tid].pack,
+		.x = e->xn,
+		.ldx = e->ld_embd,
+		.ldy = e->ld_vocab,
+		.n_rows = e->n_want,
+		.pack = e->scratch[tid].pack,
 	};
 	uint32_t u;
 
 	while (next_unit(e, counter, e->n_want, &u))
-		e->ops->rmsnorm(e->xn + u * e->ld_embd,
-				e->x + e->want[u] * e->ld_embd,
+		e->ops->rmsnorm(e->xn + u * e->ld_embd, e->x + e->want[u] * e->ld_embd,
 				e->m->out_norm, c->n_embd, c->rms_eps);
 	pool_barrier(e->pool);
 	while (next_unit(e, counter + 1, unit_count(w->n_out), &u)) {

@@ -18,8 +18,8 @@
 struct options {
 	const char *model;
 	const char *prompt;
-	uint32_t n;		/* tokens to generate */
-	uint32_t chunk;		/* prompt tokens per step */
+	uint32_t n;	/* tokens to generate */
+	uint32_t chunk; /* prompt tokens per step */
 	bool json;
 	bool special;
 	bool ignore_eog;
@@ -33,29 +33,29 @@ struct session {
 	struct exec *exec;
 	void **blocks;
 	uint32_t n_blocks;
-	int32_t *ids;		/* prompt, then what is generated */
+	int32_t *ids; /* prompt, then what is generated */
 	size_t n_prompt, n_ids;
 	double prefill_s, decode_s;
 };
 
 static const char help[] =
-"Usage: hawk-exec MODEL [OPTION]...\n"
-"Generate text greedily from a GGUF model, without a server.\n"
-"\n"
-"  -p, --prompt TEXT     text to continue (default: empty)\n"
-"  -n, --tokens N        tokens to generate (default: 64)\n"
-"  -t, --threads N       threads; 0 = one per CPU (default: 0)\n"
-"  -c, --chunk N         prompt tokens per step, 1 to 4096 (default: 64)\n"
-"  -b, --block-tokens N  tokens per KV block, 1 to 1024 (default: 16)\n"
-"      --kv f16|f32      element type of keys and values (default: f16)\n"
-"      --isa NAME        avx512, avx2 or c (default: $HAWK_ISA, or the best)\n"
-"      --special         let the prompt contain control tokens\n"
-"      --ignore-eog      do not stop at an end-of-generation token\n"
-"      --pin             bind threads to CPUs\n"
-"      --json            print one JSON object\n"
-"  -h, --help            print this text\n"
-"\n"
-"Speeds are in tokens per second. Exit status: 0 done, 1 failed, 2 bad usage.\n";
+	"Usage: hawk-exec MODEL [OPTION]...\n"
+	"Generate text greedily from a GGUF model, without a server.\n"
+	"\n"
+	"  -p, --prompt TEXT     text to continue (default: empty)\n"
+	"  -n, --tokens N        tokens to generate (default: 64)\n"
+	"  -t, --threads N       threads; 0 = one per CPU (default: 0)\n"
+	"  -c, --chunk N         prompt tokens per step, 1 to 4096 (default: 64)\n"
+	"  -b, --block-tokens N  tokens per KV block, 1 to 1024 (default: 16)\n"
+	"      --kv f16|f32      element type of keys and values (default: f16)\n"
+	"      --isa NAME        avx512, avx2 or c (default: $HAWK_ISA, or the best)\n"
+	"      --special         let the prompt contain control tokens\n"
+	"      --ignore-eog      do not stop at an end-of-generation token\n"
+	"      --pin             bind threads to CPUs\n"
+	"      --json            print one JSON object\n"
+	"  -h, --help            print this text\n"
+	"\n"
+	"Speeds are in tokens per second. Exit status: 0 done, 1 failed, 2 bad usage.\n";
 
 enum { OPT_KV = 256, OPT_ISA, OPT_SPECIAL, OPT_EOG, OPT_PIN, OPT_JSON };
 
@@ -72,13 +72,12 @@ static const struct option long_options[] = {
 	{ "pin", no_argument, NULL, OPT_PIN },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "help", no_argument, NULL, 'h' },
-	{ 0 }
+	{ 0 },
 };
 
 static int bad_usage(const char *what, const char *value)
 {
-	fprintf(stderr, "hawk-exec: %s: '%s'; try hawk-exec --help\n", what,
-		value);
+	fprintf(stderr, "hawk-exec: %s: '%s'; try hawk-exec --help\n", what, value);
 	return 2;
 }
 
@@ -98,40 +97,27 @@ static bool parse_u32(const char *s, uint32_t *v)
 /* Returns 0, or the exit status plus one. */
 static int parse_option(struct options *o, int c)
 {
-	uint32_t *number = c == 'n' ? &o->n : c == 't' ? &o->exec.n_threads :
+	uint32_t *number = c == 'n' ? &o->n :
+			   c == 't' ? &o->exec.n_threads :
 			   c == 'c' ? &o->chunk :
-			   c == 'b' ? &o->exec.block_tokens : NULL;
+			   c == 'b' ? &o->exec.block_tokens :
+				      NULL;
 
 	if (number)
-		return parse_u32(optarg, number) ? 0 :
-		       bad_usage("not a whole number", optarg) + 1;
+		return parse_u32(optarg, number) ? 0 : bad_usage("not a whole number", optarg) + 1;
 	switch (c) {
-	case 'p':
-		o->prompt = optarg;
-		return 0;
+	case 'p': o->prompt = optarg; return 0;
 	case OPT_KV:
 		if (strcmp(optarg, "f16") && strcmp(optarg, "f32"))
 			return bad_usage("not a KV type", optarg) + 1;
 		o->exec.kv_type = optarg[1] == '1' ? EXEC_KV_F16 : EXEC_KV_F32;
 		return 0;
-	case OPT_ISA:
-		o->exec.isa = optarg;
-		return 0;
-	case OPT_SPECIAL:
-		o->special = true;
-		return 0;
-	case OPT_EOG:
-		o->ignore_eog = true;
-		return 0;
-	case OPT_PIN:
-		o->exec.pin = true;
-		return 0;
-	case OPT_JSON:
-		o->json = true;
-		return 0;
-	case 'h':
-		fputs(help, stdout);
-		return 1;
+	case OPT_ISA: o->exec.isa = optarg; return 0;
+	case OPT_SPECIAL: o->special = true; return 0;
+	case OPT_EOG: o->ignore_eog = true; return 0;
+	case OPT_PIN: o->exec.pin = true; return 0;
+	case OPT_JSON: o->json = true; return 0;
+	case 'h': fputs(help, stdout); return 1;
 	}
 	return 3;
 }
@@ -143,15 +129,15 @@ static int parse_args(struct options *o, int argc, char **argv)
 	*o = (struct options){ .prompt = "", .n = 64, .chunk = 64 };
 	o->exec.block_tokens = 16;
 	o->exec.kv_type = EXEC_KV_F16;
-	while ((c = getopt_long(argc, argv, "p:n:t:c:b:h", long_options,
-				NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "p:n:t:c:b:h", long_options, NULL)) != -1) {
 		ret = parse_option(o, c);
 		if (ret)
 			return ret;
 	}
 	if (optind + 1 != argc)
 		return bad_usage("need exactly one model file",
-				 optind < argc ? argv[optind + 1] : "") + 1;
+				 optind < argc ? argv[optind + 1] : "") +
+		       1;
 	o->model = argv[optind];
 	return 0;
 }
@@ -167,27 +153,26 @@ static double now_s(void)
 /* The prompt as ids; at least BOS, so that there is something to start from. */
 static int encode_prompt(struct session *s, char *err)
 {
-	const unsigned int flags = TOK_ADD_SPECIAL |
-				   (s->opt.special ? TOK_PARSE_SPECIAL : 0);
+	const unsigned int flags = TOK_ADD_SPECIAL | (s->opt.special ? TOK_PARSE_SPECIAL : 0);
 	int32_t *ids, *grown;
 	size_t n;
 	int ret;
 
-	ret = tok_encode(s->tok, s->opt.prompt, strlen(s->opt.prompt), flags,
-			 &ids, &n);
+	ret = tok_encode(s->tok, s->opt.prompt, strlen(s->opt.prompt), flags, &ids, &n);
 	if (ret)
-		return gguf_fail(err, ret, "cannot encode the prompt: %s",
-				 strerror(-ret));
+		return gguf_fail(err, ret, "cannot encode the prompt: %s", strerror(-ret));
 	if (!n && tok_bos(s->tok) >= 0)
 		ids[n++] = tok_bos(s->tok);
 	s->ids = ids;
 	if (!n)
-		return gguf_fail(err, -EINVAL,
-				 "the prompt is empty and the model has no BOS token: give --prompt");
+		return gguf_fail(
+			err, -EINVAL,
+			"the prompt is empty and the model has no BOS token: give --prompt");
 	if (n + s->opt.n > s->model->cfg.n_ctx)
-		return gguf_fail(err, -EINVAL,
-				 "%zu prompt tokens and %u to generate exceed the model's context of %u",
-				 n, s->opt.n, s->model->cfg.n_ctx);
+		return gguf_fail(
+			err, -EINVAL,
+			"%zu prompt tokens and %u to generate exceed the model's context of %u", n,
+			s->opt.n, s->model->cfg.n_ctx);
 	grown = realloc(ids, (n + s->opt.n) * sizeof(*ids));
 	if (!grown)
 		return gguf_fail(err, -ENOMEM, "no memory");
@@ -199,8 +184,7 @@ static int encode_prompt(struct session *s, char *err)
 static int alloc_blocks(struct session *s, char *err)
 {
 	const uint32_t bt = s->opt.exec.block_tokens;
-	size_t bytes = exec_kv_block_bytes(&s->model->cfg, bt,
-					   s->opt.exec.kv_type);
+	size_t bytes = exec_kv_block_bytes(&s->model->cfg, bt, s->opt.exec.kv_type);
 	uint32_t i;
 
 	s->n_blocks = (s->n_prompt + s->opt.n + bt - 1) / bt;
@@ -221,8 +205,7 @@ static int open_session(struct session *s, char *err)
 
 	ret = model_load(s->opt.model, &s->model, err);
 	if (!ret)
-		ret = tok_create(s->model->gguf, s->model->cfg.n_vocab, &s->tok,
-				 err);
+		ret = tok_create(s->model->gguf, s->model->cfg.n_vocab, &s->tok, err);
 	if (!ret) {
 		s->opt.exec.max_rows = s->opt.chunk;
 		s->opt.exec.max_logits = 1;
@@ -249,14 +232,15 @@ static void close_session(struct session *s)
 }
 
 /* Compute ids [begin, end); logits of the last one. */
-static const float *step(struct session *s, struct exec_row *rows,
-			 size_t begin, size_t end)
+static const float *step(struct session *s, struct exec_row *rows, size_t begin, size_t end)
 {
 	size_t i;
 
 	for (i = begin; i < end; i++)
 		rows[i - begin] = (struct exec_row){
-			.token = s->ids[i], .pos = i, .blocks = s->blocks,
+			.token = s->ids[i],
+			.pos = i,
+			.blocks = s->blocks,
 			.want_logits = i + 1 == s->n_ids,
 		};
 	if (exec_step(s->exec, rows, end - begin))
@@ -275,8 +259,7 @@ static int generate(struct session *s, char *err)
 	if (!rows)
 		return gguf_fail(err, -ENOMEM, "no memory");
 	for (i = 0; i < s->n_prompt; i += n) {
-		n = s->n_prompt - i < s->opt.chunk ? s->n_prompt - i :
-						     s->opt.chunk;
+		n = s->n_prompt - i < s->opt.chunk ? s->n_prompt - i : s->opt.chunk;
 		logits = step(s, rows, i, i + n);
 	}
 	s->prefill_s = now_s() - start;
@@ -309,22 +292,17 @@ static char *decode_text(const struct session *s)
 	return text;
 }
 
-static void report_json(const struct session *s, const char *text,
-			double prefill, double decode)
+static void report_json(const struct session *s, const char *text, double prefill, double decode)
 {
 	json_t *ids = json_array(), *root;
 	size_t i;
 
 	for (i = 0; i < s->n_ids; i++)
 		json_array_append_new(ids, json_integer(s->ids[i]));
-	root = json_pack("{s:s, s:s, s:i, s:i, s:o, s:s, s:f, s:f}",
-			 "model", s->model->name,
-			 "isa", exec_isa_name(s->exec),
-			 "threads", (int)exec_thread_count(s->exec),
-			 "prompt_tokens", (int)s->n_prompt, "ids", ids,
-			 "text", text,
-			 "prefill_tokens_per_s", prefill,
-			 "decode_tokens_per_s", decode);
+	root = json_pack("{s:s, s:s, s:i, s:i, s:o, s:s, s:f, s:f}", "model", s->model->name, "isa",
+			 exec_isa_name(s->exec), "threads", (int)exec_thread_count(s->exec),
+			 "prompt_tokens", (int)s->n_prompt, "ids", ids, "text", text,
+			 "prefill_tokens_per_s", prefill, "decode_tokens_per_s", decode);
 	json_dumpf(root, stdout, JSON_COMPACT);
 	putchar('\n');
 	json_decref(root);
@@ -347,11 +325,9 @@ static int report(const struct session *s, char *err)
 		for (i = 0; i < s->n_ids; i++)
 			printf(" %d", s->ids[i]);
 		printf("\ntext: %s\n", text);
-		printf("prefill: %zu tokens, %.1f tokens/s\n", s->n_prompt,
-		       prefill);
-		printf("decode: %zu tokens, %.1f tokens/s (%s, %u threads)\n",
-		       made, decode, exec_isa_name(s->exec),
-		       exec_thread_count(s->exec));
+		printf("prefill: %zu tokens, %.1f tokens/s\n", s->n_prompt, prefill);
+		printf("decode: %zu tokens, %.1f tokens/s (%s, %u threads)\n", made, decode,
+		       exec_isa_name(s->exec), exec_thread_count(s->exec));
 	}
 	free(text);
 	return 0;

@@ -18,15 +18,13 @@ static bool has_f16c(void)
 
 static bool has_avx2(void)
 {
-	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-	       has_f16c();
+	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 }
 
 static bool has_avx512(void)
 {
 	return has_avx2() && __builtin_cpu_supports("avx512f") &&
-	       __builtin_cpu_supports("avx512bw") &&
-	       __builtin_cpu_supports("avx512dq") &&
+	       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
 	       __builtin_cpu_supports("avx512vl");
 }
 #endif
@@ -48,8 +46,7 @@ static const struct {
 	{ &kern_ops_c, has_always },
 };
 
-int kern_select(const char *isa, const struct kern_ops **ops,
-		char err[GGUF_ERR_LEN])
+int kern_select(const char *isa, const struct kern_ops **ops, char err[GGUF_ERR_LEN])
 {
 	size_t i;
 
@@ -63,11 +60,9 @@ int kern_select(const char *isa, const struct kern_ops **ops,
 			return 0;
 		}
 		if (isa)
-			return gguf_fail(err, -EOPNOTSUPP,
-					 "this CPU has no %s: unset HAWK_ISA",
+			return gguf_fail(err, -EOPNOTSUPP, "this CPU has no %s: unset HAWK_ISA",
 					 isa);
 	}
 	return gguf_fail(err, -EINVAL,
-			 "unknown instruction set '%s': HAWK_ISA takes avx512, avx2 or c",
-			 isa);
+			 "unknown instruction set '%s': HAWK_ISA takes avx512, avx2 or c", isa);
 }

@@ -15,8 +15,8 @@
 
 #include "model/model.h"
 
-#define KERN_PAD	16u	/* floats; the widest vector in use */
-#define KERN_PACK_OUTS	16u	/* outputs unpacked to f32 at a time */
+#define KERN_PAD       16u /* floats; the widest vector in use */
+#define KERN_PACK_OUTS 16u /* outputs unpacked to f32 at a time */
 
 static inline size_t kern_pad(size_t n)
 {
@@ -88,11 +88,9 @@ struct kern_ops {
 	const char *name;
 	void (*matmul)(const struct model_mat *w, const struct kern_mm *mm);
 	void (*attend)(const struct kern_attn *a);
-	void (*rmsnorm)(float *dst, const float *x, const float *w, uint32_t n,
-			float eps);
+	void (*rmsnorm)(float *dst, const float *x, const float *w, uint32_t n, float eps);
 	void (*silu_mul)(float *g, const float *u, uint32_t n);
-	void (*unpack)(float *dst, enum gguf_type type, const void *src,
-		       uint32_t n);
+	void (*unpack)(float *dst, enum gguf_type type, const void *src, uint32_t n);
 	void (*to_f16)(uint16_t *dst, const float *src, uint32_t n);
 };
 
@@ -109,7 +107,6 @@ extern const struct kern_ops kern_ops_avx512;
  *
  * Return: 0; -EINVAL unknown name; -EOPNOTSUPP this CPU lacks it.
  */
-int kern_select(const char *isa, const struct kern_ops **ops,
-		char err[GGUF_ERR_LEN]);
+int kern_select(const char *isa, const struct kern_ops **ops, char err[GGUF_ERR_LEN]);
 
 #endif

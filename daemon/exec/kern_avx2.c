@@ -8,22 +8,21 @@
 
 typedef __m256 vf;
 
-#define VL		8
-#define MK_ROWS		3
-#define KERN_OPS	kern_ops_avx2
-#define KERN_NAME	"avx2"
+#define VL	  8
+#define MK_ROWS	  3
+#define KERN_OPS  kern_ops_avx2
+#define KERN_NAME "avx2"
 
-#define v_set1(f)	_mm256_set1_ps(f)
-#define v_load(p)	_mm256_loadu_ps(p)
-#define v_store(p, v)	_mm256_storeu_ps(p, v)
-#define v_fma(a, b, c)	_mm256_fmadd_ps(a, b, c)
-#define v_mul(a, b)	_mm256_mul_ps(a, b)
-#define v_add(a, b)	_mm256_add_ps(a, b)
-#define v_div(a, b)	_mm256_div_ps(a, b)
-#define v_max(a, b)	_mm256_max_ps(a, b)
-#define v_min(a, b)	_mm256_min_ps(a, b)
-#define v_round(x)	_mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | \
-					   _MM_FROUND_NO_EXC)
+#define v_set1(f)      _mm256_set1_ps(f)
+#define v_load(p)      _mm256_loadu_ps(p)
+#define v_store(p, v)  _mm256_storeu_ps(p, v)
+#define v_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define v_mul(a, b)    _mm256_mul_ps(a, b)
+#define v_add(a, b)    _mm256_add_ps(a, b)
+#define v_div(a, b)    _mm256_div_ps(a, b)
+#define v_max(a, b)    _mm256_max_ps(a, b)
+#define v_min(a, b)    _mm256_min_ps(a, b)
+#define v_round(x)     _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 
 static inline vf v_load_f16(const uint16_t *p)
 {
@@ -32,16 +31,14 @@ static inline vf v_load_f16(const uint16_t *p)
 
 static inline void v_store_f16(uint16_t *p, vf v)
 {
-	_mm_storeu_si128((__m128i *)p,
-			 _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+	_mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
 }
 
 static inline vf v_load_bf16(const uint16_t *p)
 {
 	__m128i h = _mm_loadu_si128((const __m128i *)p);
 
-	return _mm256_castsi256_ps(
-		_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+	return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
 }
 
 static inline vf v_load_i8(const int8_t *p)
@@ -69,22 +66,19 @@ static inline vf v_keep_ge(vf x, vf lim, vf r)
 /* x * 2^n for whole n, -126 <= n <= 127 */
 static inline vf v_scale2(vf x, vf n)
 {
-	__m256i e = _mm256_add_epi32(_mm256_cvtps_epi32(n),
-				     _mm256_set1_epi32(127));
+	__m256i e = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
 
 	return _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(e, 23)));
 }
 
 static inline __m128 v_fold(vf v)
 {
-	return _mm_add_ps(_mm256_castps256_ps128(v),
-			  _mm256_extractf128_ps(v, 1));
+	return _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
 }
 
 static inline float v_hmax(vf v)
 {
-	__m128 m = _mm_max_ps(_mm256_castps256_ps128(v),
-			      _mm256_extractf128_ps(v, 1));
+	__m128 m = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
 
 	m = _mm_max_ps(m, _mm_movehl_ps(m, m));
 	return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));

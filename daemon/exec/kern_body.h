@@ -19,15 +19,15 @@
  * and used for all rows.
  */
 
-#define MK_OUTS		4
-#define WEIGH_VECS	4	/* vectors of a head weighed together */
-#define ALWAYS_INLINE	static inline __attribute__((always_inline))
+#define MK_OUTS	      4
+#define WEIGH_VECS    4 /* vectors of a head weighed together */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-#define LOG2E		0x1.715476p+0f
-#define LN2_HI		0x1.62e4p-1f		/* LN2_HI + LN2_LO = ln 2 */
-#define LN2_LO		0x1.7f7d1cp-20f
-#define EXP_MIN		-87.0f			/* below: 0 */
-#define EXP_MAX		88.0f
+#define LOG2E	0x1.715476p+0f
+#define LN2_HI	0x1.62e4p-1f /* LN2_HI + LN2_LO = ln 2 */
+#define LN2_LO	0x1.7f7d1cp-20f
+#define EXP_MIN -87.0f /* below: 0 */
+#define EXP_MAX 88.0f
 
 #ifndef KERN_HAS_MASKS
 /* The first @n < VL elements, by way of a full vector; lanes beyond are zero. */
@@ -87,7 +87,7 @@ ALWAYS_INLINE vf v_exp(vf x)
 ALWAYS_INLINE size_t w_offset(enum gguf_type type, size_t k)
 {
 	return type == GGUF_T_Q8_0 ? k / GGUF_Q8_0_ELEMS * GGUF_Q8_0_BYTES :
-	       k * (type == GGUF_T_F32 ? 4 : 2);
+				     k * (type == GGUF_T_F32 ? 4 : 2);
 }
 
 /* The scale of the Q8_0 block of element @k */
@@ -99,49 +99,37 @@ ALWAYS_INLINE vf q8_scale(const uint8_t *row, size_t k)
 /* VL int8 of the Q8_0 block of element @k, from the block's element @j */
 ALWAYS_INLINE vf q8_load(const uint8_t *row, size_t k, size_t j)
 {
-	return v_load_i8((const int8_t *)row + 2 + j +
-			 k / GGUF_Q8_0_ELEMS * GGUF_Q8_0_BYTES);
+	return v_load_i8((const int8_t *)row + 2 + j + k / GGUF_Q8_0_ELEMS * GGUF_Q8_0_BYTES);
 }
 
 /* VL weights from element @k of a row, k a multiple of VL */
 ALWAYS_INLINE vf w_load(enum gguf_type type, const uint8_t *row, size_t k)
 {
 	switch (type) {
-	case GGUF_T_F32:
-		return v_load((const float *)row + k);
-	case GGUF_T_F16:
-		return v_load_f16((const uint16_t *)row + k);
-	case GGUF_T_BF16:
-		return v_load_bf16((const uint16_t *)row + k);
-	case GGUF_T_Q8_0:
-		return v_mul(q8_scale(row, k),
-			     q8_load(row, k, k % GGUF_Q8_0_ELEMS));
+	case GGUF_T_F32: return v_load((const float *)row + k);
+	case GGUF_T_F16: return v_load_f16((const uint16_t *)row + k);
+	case GGUF_T_BF16: return v_load_bf16((const uint16_t *)row + k);
+	case GGUF_T_Q8_0: return v_mul(q8_scale(row, k), q8_load(row, k, k % GGUF_Q8_0_ELEMS));
 	}
 	__builtin_unreachable();
 }
 
 /* The same for the last, incomplete vector: @n < VL weights, then zeros */
-ALWAYS_INLINE vf w_load_part(enum gguf_type type, const uint8_t *row, size_t k,
-			     size_t n)
+ALWAYS_INLINE vf w_load_part(enum gguf_type type, const uint8_t *row, size_t k, size_t n)
 {
 	switch (type) {
-	case GGUF_T_F32:
-		return v_load_part((const float *)row + k, n);
-	case GGUF_T_F16:
-		return v_load_f16_part((const uint16_t *)row + k, n);
-	case GGUF_T_BF16:
-		return v_load_bf16_part((const uint16_t *)row + k, n);
-	case GGUF_T_Q8_0:	/* rows are whole blocks */
-		break;
+	case GGUF_T_F32: return v_load_part((const float *)row + k, n);
+	case GGUF_T_F16: return v_load_f16_part((const uint16_t *)row + k, n);
+	case GGUF_T_BF16: return v_load_bf16_part((const uint16_t *)row + k, n);
+	case GGUF_T_Q8_0: /* rows are whole blocks */ break;
 	}
 	__builtin_unreachable();
 }
 
 /* Add the products of elements [0, n) to the accumulators; n = j * step. */
 ALWAYS_INLINE void mk_sum(vf acc[MK_ROWS][MK_OUTS], const int nr, const int no,
-			  const enum gguf_type type, const uint8_t *w,
-			  size_t row_bytes, size_t n, const float *x,
-			  size_t ldx)
+			  const enum gguf_type type, const uint8_t *w, size_t row_bytes, size_t n,
+			  const float *x, size_t ldx)
 {
 	const bool q8 = type == GGUF_T_Q8_0;
 	const size_t step = q8 ? GGUF_Q8_0_ELEMS : VL;
@@ -153,8 +141,7 @@ ALWAYS_INLINE void mk_sum(vf acc[MK_ROWS][MK_OUTS], const int nr, const int no,
 		/* rows are too short for the hardware to get into its stride */
 #pragma GCC unroll 8
 		for (o = 0; nr == 1 && o < no; o++)
-			__builtin_prefetch(w + (o + no) * row_bytes +
-					   w_offset(type, k));
+			__builtin_prefetch(w + (o + no) * row_bytes + w_offset(type, k));
 #pragma GCC unroll 8
 		for (o = 0; q8 && o < no; o++)
 			scale[o] = q8_scale(w + o * row_bytes, k);
@@ -165,24 +152,20 @@ ALWAYS_INLINE void mk_sum(vf acc[MK_ROWS][MK_OUTS], const int nr, const int no,
 				xv[r] = v_load(x + r * ldx + k + j);
 #pragma GCC unroll 8
 			for (o = 0; o < no; o++) {
-				wv = q8 ? v_mul(scale[o],
-						q8_load(w + o * row_bytes, k,
-							j)) :
+				wv = q8 ? v_mul(scale[o], q8_load(w + o * row_bytes, k, j)) :
 					  w_load(type, w + o * row_bytes, k);
 #pragma GCC unroll 8
 				for (r = 0; r < nr; r++)
-					acc[r][o] = v_fma(wv, xv[r],
-							  acc[r][o]);
+					acc[r][o] = v_fma(wv, xv[r], acc[r][o]);
 			}
 		}
 	}
 }
 
 /* The same for the incomplete vector at element @k. */
-ALWAYS_INLINE void mk_sum_part(vf acc[MK_ROWS][MK_OUTS], const int nr,
-			       const int no, const enum gguf_type type,
-			       const uint8_t *w, size_t row_bytes, size_t k,
-			       size_t n, const float *x, size_t ldx)
+ALWAYS_INLINE void mk_sum_part(vf acc[MK_ROWS][MK_OUTS], const int nr, const int no,
+			       const enum gguf_type type, const uint8_t *w, size_t row_bytes,
+			       size_t k, size_t n, const float *x, size_t ldx)
 {
 	vf wv;
 	int r, o;
@@ -192,16 +175,14 @@ ALWAYS_INLINE void mk_sum_part(vf acc[MK_ROWS][MK_OUTS], const int nr,
 		wv = w_load_part(type, w + o * row_bytes, k, n);
 #pragma GCC unroll 8
 		for (r = 0; r < nr; r++)
-			acc[r][o] = v_fma(wv, v_load(x + r * ldx + k),
-					  acc[r][o]);
+			acc[r][o] = v_fma(wv, v_load(x + r * ldx + k), acc[r][o]);
 	}
 }
 
 /* One register block: nr <= MK_ROWS rows, no <= MK_OUTS outputs. */
-ALWAYS_INLINE void mk_block(const int nr, const int no,
-			    const enum gguf_type type, const uint8_t *w,
-			    size_t row_bytes, size_t n_in, const float *x,
-			    size_t ldx, float *y, size_t ldy, bool add)
+ALWAYS_INLINE void mk_block(const int nr, const int no, const enum gguf_type type, const uint8_t *w,
+			    size_t row_bytes, size_t n_in, const float *x, size_t ldx, float *y,
+			    size_t ldy, bool add)
 {
 	const size_t rest = n_in % VL;
 	vf acc[MK_ROWS][MK_OUTS];
@@ -215,8 +196,7 @@ ALWAYS_INLINE void mk_block(const int nr, const int no,
 			acc[r][o] = v_set1(0.0f);
 	mk_sum(acc, nr, no, type, w, row_bytes, n_in - rest, x, ldx);
 	if (type != GGUF_T_Q8_0 && rest)
-		mk_sum_part(acc, nr, no, type, w, row_bytes, n_in - rest, rest,
-			    x, ldx);
+		mk_sum_part(acc, nr, no, type, w, row_bytes, n_in - rest, rest, x, ldx);
 #pragma GCC unroll 8
 	for (r = 0; r < nr; r++) {
 		v_sum4(sum, acc[r][0], acc[r][1], acc[r][2], acc[r][3]);
@@ -225,40 +205,36 @@ ALWAYS_INLINE void mk_block(const int nr, const int no,
 	}
 }
 
-#define MK_CASE(n)							\
-	case n:								\
-		if (no == MK_OUTS)					\
-			mk_block(n, MK_OUTS, type, w, row_bytes, n_in, x, ldx, \
-				 y, ldy, add);				\
-		else							\
-			mk_block(n, 1, type, w, row_bytes, n_in, x, ldx, y, \
-				 ldy, add);				\
+#define MK_CASE(n)                                                                           \
+	case n:                                                                              \
+		if (no == MK_OUTS)                                                           \
+			mk_block(n, MK_OUTS, type, w, row_bytes, n_in, x, ldx, y, ldy, add); \
+		else                                                                         \
+			mk_block(n, 1, type, w, row_bytes, n_in, x, ldx, y, ldy, add);       \
 		break
 
 /* Any shape up to MK_ROWS x MK_OUTS, where no is MK_OUTS or 1. */
-ALWAYS_INLINE void mk_shape(int nr, int no, const enum gguf_type type,
-			    const uint8_t *w, size_t row_bytes, size_t n_in,
-			    const float *x, size_t ldx, float *y, size_t ldy,
-			    bool add)
+ALWAYS_INLINE void mk_shape(int nr, int no, const enum gguf_type type, const uint8_t *w,
+			    size_t row_bytes, size_t n_in, const float *x, size_t ldx, float *y,
+			    size_t ldy, bool add)
 {
 	switch (nr) {
-	MK_CASE(1);
-	MK_CASE(2);
+		MK_CASE(1);
+		MK_CASE(2);
 #if MK_ROWS >= 3
-	MK_CASE(3);
+		MK_CASE(3);
 #endif
 #if MK_ROWS >= 6
-	MK_CASE(4);
-	MK_CASE(5);
-	MK_CASE(6);
+		MK_CASE(4);
+		MK_CASE(5);
+		MK_CASE(6);
 #endif
 	}
 }
 
 /* All rows x outputs [0, n_out) of weights of one type. */
-ALWAYS_INLINE void mm_typed(const enum gguf_type type, const uint8_t *w,
-			    size_t row_bytes, size_t n_in, uint32_t n_out,
-			    const struct kern_mm *mm, float *y)
+ALWAYS_INLINE void mm_typed(const enum gguf_type type, const uint8_t *w, size_t row_bytes,
+			    size_t n_in, uint32_t n_out, const struct kern_mm *mm, float *y)
 {
 	uint32_t r, o, nr, no;
 
@@ -266,45 +242,40 @@ ALWAYS_INLINE void mm_typed(const enum gguf_type type, const uint8_t *w,
 		nr = mm->n_rows - r < MK_ROWS ? mm->n_rows - r : MK_ROWS;
 		for (o = 0; o < n_out; o += no) {
 			no = n_out - o < MK_OUTS ? 1 : MK_OUTS;
-			mk_shape(nr, no, type, w + o * row_bytes, row_bytes,
-				 n_in, mm->x + r * mm->ldx, mm->ldx,
-				 y + r * mm->ldy + o, mm->ldy, mm->add);
+			mk_shape(nr, no, type, w + o * row_bytes, row_bytes, n_in,
+				 mm->x + r * mm->ldx, mm->ldx, y + r * mm->ldy + o, mm->ldy,
+				 mm->add);
 		}
 	}
 }
 
 /* Not inlined into each other: one copy per type. */
-#define MM_TYPED(suffix, type)						\
-static __attribute__((noinline)) void					\
-mm_##suffix(const uint8_t *w, size_t row_bytes, size_t n_in,		\
-	    uint32_t n_out, const struct kern_mm *mm, float *y)		\
-{									\
-	mm_typed(type, w, row_bytes, n_in, n_out, mm, y);		\
-}
+#define MM_TYPED(suffix, type)                                                                \
+	static __attribute__((noinline)) void mm_##suffix(const uint8_t *w, size_t row_bytes, \
+							  size_t n_in, uint32_t n_out,        \
+							  const struct kern_mm *mm, float *y) \
+	{                                                                                     \
+		mm_typed(type, w, row_bytes, n_in, n_out, mm, y);                             \
+	}
 
 MM_TYPED(f32, GGUF_T_F32)
 MM_TYPED(f16, GGUF_T_F16)
 MM_TYPED(bf16, GGUF_T_BF16)
 MM_TYPED(q8_0, GGUF_T_Q8_0)
 
-static void mm_direct(enum gguf_type type, const uint8_t *w, size_t row_bytes,
-		      size_t n_in, uint32_t n_out, const struct kern_mm *mm,
-		      float *y)
+static void mm_direct(enum gguf_type type, const uint8_t *w, size_t row_bytes, size_t n_in,
+		      uint32_t n_out, const struct kern_mm *mm, float *y)
 {
 	switch (type) {
-	case GGUF_T_F32:
-		return mm_f32(w, row_bytes, n_in, n_out, mm, y);
-	case GGUF_T_F16:
-		return mm_f16(w, row_bytes, n_in, n_out, mm, y);
-	case GGUF_T_BF16:
-		return mm_bf16(w, row_bytes, n_in, n_out, mm, y);
-	case GGUF_T_Q8_0:
-		return mm_q8_0(w, row_bytes, n_in, n_out, mm, y);
+	case GGUF_T_F32: return mm_f32(w, row_bytes, n_in, n_out, mm, y);
+	case GGUF_T_F16: return mm_f16(w, row_bytes, n_in, n_out, mm, y);
+	case GGUF_T_BF16: return mm_bf16(w, row_bytes, n_in, n_out, mm, y);
+	case GGUF_T_Q8_0: return mm_q8_0(w, row_bytes, n_in, n_out, mm, y);
 	}
 }
 
-ALWAYS_INLINE void unpack_typed(float *dst, const enum gguf_type type,
-				const uint8_t *src, uint32_t n)
+ALWAYS_INLINE void unpack_typed(float *dst, const enum gguf_type type, const uint8_t *src,
+				uint32_t n)
 {
 	uint32_t k;
 
@@ -314,19 +285,13 @@ ALWAYS_INLINE void unpack_typed(float *dst, const enum gguf_type type,
 		v_store_part(dst + k, w_load_part(type, src, k, n - k), n - k);
 }
 
-static void op_unpack(float *dst, enum gguf_type type, const void *src,
-		      uint32_t n)
+static void op_unpack(float *dst, enum gguf_type type, const void *src, uint32_t n)
 {
 	switch (type) {
-	case GGUF_T_F32:
-		memcpy(dst, src, (size_t)n * sizeof(*dst));
-		return;
-	case GGUF_T_F16:
-		return unpack_typed(dst, GGUF_T_F16, src, n);
-	case GGUF_T_BF16:
-		return unpack_typed(dst, GGUF_T_BF16, src, n);
-	case GGUF_T_Q8_0:
-		return unpack_typed(dst, GGUF_T_Q8_0, src, n);
+	case GGUF_T_F32: memcpy(dst, src, (size_t)n * sizeof(*dst)); return;
+	case GGUF_T_F16: return unpack_typed(dst, GGUF_T_F16, src, n);
+	case GGUF_T_BF16: return unpack_typed(dst, GGUF_T_BF16, src, n);
+	case GGUF_T_Q8_0: return unpack_typed(dst, GGUF_T_Q8_0, src, n);
 	}
 }
 
@@ -336,18 +301,17 @@ static void op_matmul(const struct model_mat *w, const struct kern_mm *mm)
 	uint32_t o, n, i;
 
 	if (w->type == GGUF_T_F32 || mm->n_rows <= MK_ROWS) {
-		mm_direct(w->type, w->data + mm->begin * w->row_bytes,
-			  w->row_bytes, w->n_in, mm->end - mm->begin, mm,
-			  mm->y);
+		mm_direct(w->type, w->data + mm->begin * w->row_bytes, w->row_bytes, w->n_in,
+			  mm->end - mm->begin, mm, mm->y);
 		return;
 	}
 	for (o = mm->begin; o < mm->end; o += n) {
 		n = mm->end - o < KERN_PACK_OUTS ? mm->end - o : KERN_PACK_OUTS;
 		for (i = 0; i < n; i++)
-			op_unpack(mm->pack + i * ld, w->type,
-				  w->data + (o + i) * w->row_bytes, w->n_in);
-		mm_f32((const uint8_t *)mm->pack, ld * sizeof(float), w->n_in,
-		       n, mm, mm->y + (o - mm->begin));
+			op_unpack(mm->pack + i * ld, w->type, w->data + (o + i) * w->row_bytes,
+				  w->n_in);
+		mm_f32((const uint8_t *)mm->pack, ld * sizeof(float), w->n_in, n, mm,
+		       mm->y + (o - mm->begin));
 	}
 }
 
@@ -384,10 +348,8 @@ static float softmax_step(float *s, uint32_t n, float state[2])
 }
 
 /* nv vectors of: acc = acc * c + sum over n tokens of p[t] * v[t], in order */
-ALWAYS_INLINE void weigh_block(const enum gguf_type type, const int nv,
-			       float *acc, float c, const float *p,
-			       const uint8_t *v, size_t row, uint32_t n,
-			       uint32_t d)
+ALWAYS_INLINE void weigh_block(const enum gguf_type type, const int nv, float *acc, float c,
+			       const float *p, const uint8_t *v, size_t row, uint32_t n, uint32_t d)
 {
 	vf sum[WEIGH_VECS], w;
 	uint32_t t;
@@ -400,8 +362,7 @@ ALWAYS_INLINE void weigh_block(const enum gguf_type type, const int nv,
 		w = v_set1(p[t]);
 #pragma GCC unroll 8
 		for (i = 0; i < nv; i++)
-			sum[i] = v_fma(w, w_load(type, v + t * row, d + i * VL),
-				       sum[i]);
+			sum[i] = v_fma(w, w_load(type, v + t * row, d + i * VL), sum[i]);
 	}
 #pragma GCC unroll 8
 	for (i = 0; i < nv; i++)
@@ -409,9 +370,8 @@ ALWAYS_INLINE void weigh_block(const enum gguf_type type, const int nv,
 }
 
 /* The same for all elements of a head. */
-ALWAYS_INLINE void weigh_values(const enum gguf_type type, float *acc, float c,
-				const float *p, const uint8_t *v, uint32_t n,
-				uint32_t head_dim)
+ALWAYS_INLINE void weigh_values(const enum gguf_type type, float *acc, float c, const float *p,
+				const uint8_t *v, uint32_t n, uint32_t head_dim)
 {
 	const size_t row = (size_t)head_dim * (type == GGUF_T_F32 ? 4 : 2);
 	uint32_t d = 0, t, rest;
@@ -426,13 +386,12 @@ ALWAYS_INLINE void weigh_values(const enum gguf_type type, float *acc, float c,
 		return;
 	sum = v_mul(v_load_part(acc + d, rest), v_set1(c));
 	for (t = 0; t < n; t++)
-		sum = v_fma(v_set1(p[t]),
-			    w_load_part(type, v + t * row, d, rest), sum);
+		sum = v_fma(v_set1(p[t]), w_load_part(type, v + t * row, d, rest), sum);
 	v_store_part(acc + d, sum, rest);
 }
 
-static void weigh(enum gguf_type type, float *acc, float c, const float *p,
-		  const void *v, uint32_t n, uint32_t head_dim)
+static void weigh(enum gguf_type type, float *acc, float c, const float *p, const void *v,
+		  uint32_t n, uint32_t head_dim)
 {
 	if (type == GGUF_T_F32)
 		weigh_values(GGUF_T_F32, acc, c, p, v, n, head_dim);
@@ -450,8 +409,7 @@ static void attend_block(const struct kern_attn *a, uint32_t b)
 	const uint8_t *v = (const uint8_t *)a->blocks[b] + a->v_off;
 	enum gguf_type type = a->kv_type;
 	uint32_t n_tok = a->pos + a->n_rows - first, i, n;
-	struct kern_mm mm = { .x = a->q, .ldx = a->ldq, .y = a->scores,
-			      .ldy = lds, .n_rows = n_q };
+	struct kern_mm mm = { .x = a->q, .ldx = a->ldq, .y = a->scores, .ldy = lds, .n_rows = n_q };
 
 	if (n_tok > a->block_tokens)
 		n_tok = a->block_tokens;
@@ -463,8 +421,7 @@ static void attend_block(const struct kern_attn *a, uint32_t b)
 		k = (const uint8_t *)a->planes;
 		v = (const uint8_t *)(a->planes + n);
 	}
-	mm_direct(type, k, gguf_row_bytes(type, a->head_dim), a->head_dim,
-		  n_tok, &mm, a->scores);
+	mm_direct(type, k, gguf_row_bytes(type, a->head_dim), a->head_dim, n_tok, &mm, a->scores);
 	for (i = 0; i < n_q; i++) {
 		uint32_t pos = a->pos + i / a->group;
 		float *s = a->scores + i * lds;
@@ -474,8 +431,8 @@ static void attend_block(const struct kern_attn *a, uint32_t b)
 			continue;
 		n = pos - first + 1 < n_tok ? pos - first + 1 : n_tok;
 		c = softmax_step(s, n, a->state + 2 * i);
-		weigh(type, a->out + i / a->group * a->ld_out +
-		      i % a->group * a->head_dim, c, s, v, n, a->head_dim);
+		weigh(type, a->out + i / a->group * a->ld_out + i % a->group * a->head_dim, c, s, v,
+		      n, a->head_dim);
 	}
 }
 
@@ -488,15 +445,13 @@ static void op_attend(const struct kern_attn *a)
 	for (i = 0; i < n_q; i++) {
 		a->state[2 * i] = -INFINITY;
 		a->state[2 * i + 1] = 0.0f;
-		memset(a->out + i / a->group * a->ld_out +
-		       i % a->group * a->head_dim, 0,
+		memset(a->out + i / a->group * a->ld_out + i % a->group * a->head_dim, 0,
 		       a->head_dim * sizeof(float));
 	}
 	for (b = 0; b <= last; b++)
 		attend_block(a, b);
 	for (i = 0; i < n_q; i++) {
-		float *out = a->out + i / a->group * a->ld_out +
-			     i % a->group * a->head_dim;
+		float *out = a->out + i / a->group * a->ld_out + i % a->group * a->head_dim;
 		float inv = 1.0f / a->state[2 * i + 1];
 
 		for (d = 0; d < a->head_dim; d++)
@@ -504,8 +459,7 @@ static void op_attend(const struct kern_attn *a)
 	}
 }
 
-static void op_rmsnorm(float *dst, const float *x, const float *w, uint32_t n,
-		       float eps)
+static void op_rmsnorm(float *dst, const float *x, const float *w, uint32_t n, float eps)
 {
 	vf sum = v_set1(0.0f), scale;
 	uint32_t k;
@@ -514,11 +468,9 @@ static void op_rmsnorm(float *dst, const float *x, const float *w, uint32_t n,
 		sum = v_fma(v_load(x + k), v_load(x + k), sum);
 	scale = v_set1(1.0f / sqrtf(v_sum(sum) / n + eps));
 	for (k = 0; k + VL <= n; k += VL)
-		v_store(dst + k, v_mul(v_mul(v_load(x + k), scale),
-				       v_load(w + k)));
+		v_store(dst + k, v_mul(v_mul(v_load(x + k), scale), v_load(w + k)));
 	if (k < n)
-		v_store(dst + k, v_mul(v_mul(v_load(x + k), scale),
-				       v_load_part(w + k, n - k)));
+		v_store(dst + k, v_mul(v_mul(v_load(x + k), scale), v_load_part(w + k, n - k)));
 }
 
 ALWAYS_INLINE vf silu_mul(vf g, vf u)
@@ -535,8 +487,8 @@ static void op_silu_mul(float *g, const float *u, uint32_t n)
 	for (k = 0; k + VL <= n; k += VL)
 		v_store(g + k, silu_mul(v_load(g + k), v_load(u + k)));
 	if (k < n)
-		v_store_part(g + k, silu_mul(v_load_part(g + k, n - k),
-					     v_load_part(u + k, n - k)), n - k);
+		v_store_part(g + k, silu_mul(v_load_part(g + k, n - k), v_load_part(u + k, n - k)),
+			     n - k);
 }
 
 static void op_to_f16(uint16_t *dst, const float *src, uint32_t n)

@@ -9,10 +9,10 @@ typedef float vf __attribute__((vector_size(16)));
 typedef int32_t vi __attribute__((vector_size(16)));
 typedef int8_t vi8 __attribute__((vector_size(4)));
 
-#define VL		4
-#define MK_ROWS		2
-#define KERN_OPS	kern_ops_c
-#define KERN_NAME	"c"
+#define VL	  4
+#define MK_ROWS	  2
+#define KERN_OPS  kern_ops_c
+#define KERN_NAME "c"
 
 static inline vf v_set1(float f)
 {
@@ -34,8 +34,7 @@ static inline void v_store(float *p, vf v)
 
 static inline vf v_load_f16(const uint16_t *p)
 {
-	return (vf){ f16_to_f32(p[0]), f16_to_f32(p[1]), f16_to_f32(p[2]),
-		     f16_to_f32(p[3]) };
+	return (vf){ f16_to_f32(p[0]), f16_to_f32(p[1]), f16_to_f32(p[2]), f16_to_f32(p[3]) };
 }
 
 static inline void v_store_f16(uint16_t *p, vf v)
@@ -48,10 +47,8 @@ static inline void v_store_f16(uint16_t *p, vf v)
 
 static inline vf v_load_bf16(const uint16_t *p)
 {
-	return (vf){ bits_to_float((uint32_t)p[0] << 16),
-		     bits_to_float((uint32_t)p[1] << 16),
-		     bits_to_float((uint32_t)p[2] << 16),
-		     bits_to_float((uint32_t)p[3] << 16) };
+	return (vf){ bits_to_float((uint32_t)p[0] << 16), bits_to_float((uint32_t)p[1] << 16),
+		     bits_to_float((uint32_t)p[2] << 16), bits_to_float((uint32_t)p[3] << 16) };
 }
 
 static inline vf v_load_i8(const int8_t *p)

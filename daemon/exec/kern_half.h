@@ -27,10 +27,10 @@ static inline float f16_to_f32(uint16_t h)
 	uint32_t sign = (uint32_t)(h & 0x8000) << 16;
 	uint32_t mag = h & 0x7fff;
 
-	if (mag >= 0x7c00)	/* infinity, NaN (made quiet) */
+	if (mag >= 0x7c00) /* infinity, NaN (made quiet) */
 		return bits_to_float(sign | 0x7f800000 | (mag & 0x3ff) << 13 |
 				     (mag > 0x7c00 ? 0x400000 : 0));
-	if (mag < 0x0400)	/* subnormal: mag * 2^-24, exact */
+	if (mag < 0x0400) /* subnormal: mag * 2^-24, exact */
 		return bits_to_float(sign | float_to_bits(mag * 0x1p-24f));
 	return bits_to_float(sign | ((mag << 13) + ((127 - 15) << 23)));
 }
@@ -41,17 +41,17 @@ static inline uint16_t f32_to_f16(float f)
 	uint16_t sign = (u >> 16) & 0x8000;
 	uint32_t mag = u & 0x7fffffff;
 
-	if (mag > 0x7f800000)			/* NaN */
+	if (mag > 0x7f800000) /* NaN */
 		return sign | 0x7e00 | ((mag >> 13) & 0x3ff);
-	if (mag >= 0x477ff000)			/* rounds beyond 65504 */
+	if (mag >= 0x477ff000) /* rounds beyond 65504 */
 		return sign | 0x7c00;
-	if (mag < 0x38800000) {			/* subnormal result */
+	if (mag < 0x38800000) { /* subnormal result */
 		/* adding 0.5 leaves the rounded value in the low bits */
 		float r = bits_to_float(mag) + 0.5f;
 
 		return sign | (float_to_bits(r) - 0x3f000000);
 	}
-	mag += 0xfff + ((mag >> 13) & 1);	/* round to nearest even */
+	mag += 0xfff + ((mag >> 13) & 1); /* round to nearest even */
 	return sign | ((mag - ((127 - 15) << 23)) >> 13);
 }
 

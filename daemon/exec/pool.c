@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define POOL_SPINS	500	/* some 10 us */
+#define POOL_SPINS 500 /* some 10 us */
 
 struct gate {
 	_Atomic uint32_t count;
@@ -36,13 +36,13 @@ struct pool {
 	uint32_t n;
 	uint32_t spins;
 	uint32_t n_started;
-	bool stop;		/* read by workers after the job gate opens */
-	uint32_t n_active;	/* threads in the current job */
+	bool stop;	   /* read by workers after the job gate opens */
+	uint32_t n_active; /* threads in the current job */
 	void (*fn)(void *arg, uint32_t tid);
 	void *arg;
 	struct worker *workers;
-	struct gate job;	/* opens once per job */
-	struct gate phase;	/* opens when all have arrived at a barrier */
+	struct gate job;   /* opens once per job */
+	struct gate phase; /* opens when all have arrived at a barrier */
 	_Atomic uint32_t arrived;
 };
 
@@ -59,23 +59,20 @@ static void gate_open(struct gate *g)
 {
 	atomic_fetch_add(&g->count, 1);
 	if (atomic_load(&g->sleepers))
-		syscall(SYS_futex, &g->count, FUTEX_WAKE_PRIVATE, INT_MAX,
-			NULL, NULL, 0);
+		syscall(SYS_futex, &g->count, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 /* Wait until the count differs from @seen. */
 static void gate_wait(struct gate *g, uint32_t seen, uint32_t spins)
 {
 	while (spins--) {
-		if (atomic_load_explicit(&g->count, memory_order_acquire) !=
-		    seen)
+		if (atomic_load_explicit(&g->count, memory_order_acquire) != seen)
 			return;
 		cpu_relax();
 	}
 	atomic_fetch_add(&g->sleepers, 1);
 	while (atomic_load(&g->count) == seen)
-		syscall(SYS_futex, &g->count, FUTEX_WAIT_PRIVATE, seen, NULL,
-			NULL, 0);
+		syscall(SYS_futex, &g->count, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
 	atomic_fetch_sub(&g->sleepers, 1);
 }
 
@@ -110,8 +107,7 @@ static void *worker_main(void *arg)
 	}
 }
 
-void pool_run(struct pool *p, bool parallel, void (*fn)(void *, uint32_t),
-	      void *arg)
+void pool_run(struct pool *p, bool parallel, void (*fn)(void *, uint32_t), void *arg)
 {
 	if (!parallel || p->n == 1) {
 		p->n_active = 1;

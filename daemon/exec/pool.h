@@ -30,8 +30,7 @@ void pool_destroy(struct pool *p);
  * pool_run() - run fn(arg, tid) and return when it is done
  * @parallel: on all threads, tid 0..n-1; else on the caller only, tid 0
  */
-void pool_run(struct pool *p, bool parallel, void (*fn)(void *, uint32_t),
-	      void *arg);
+void pool_run(struct pool *p, bool parallel, void (*fn)(void *, uint32_t), void *arg);
 
 /** pool_barrier() - inside a job: wait for all threads that run it */
 void pool_barrier(struct pool *p);

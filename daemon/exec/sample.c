@@ -47,8 +47,7 @@ static double rng_uniform(uint64_t s[4])
 	return (double)(rng_next(s) >> 11) * 0x1p-53;
 }
 
-int sample_init(struct sampler *s, const struct sample_params *p,
-		uint32_t n_vocab)
+int sample_init(struct sampler *s, const struct sample_params *p, uint32_t n_vocab)
 {
 	uint64_t seed = p->seed;
 	int i;

@@ -31,17 +31,16 @@ struct sample_params {
  */
 struct sampler {
 	struct sample_params p;
-	uint64_t rng[4];	/* xoshiro256** */
+	uint64_t rng[4]; /* xoshiro256** */
 	uint32_t n_vocab;
-	void *scratch;		/* candidates, n_vocab entries; NULL if greedy */
+	void *scratch; /* candidates, n_vocab entries; NULL if greedy */
 };
 
 /**
  * sample_init() - check the parameters and seed the generator
  * Return: 0; -EINVAL a parameter out of range; -ENOMEM.
  */
-int sample_init(struct sampler *s, const struct sample_params *p,
-		uint32_t n_vocab);
+int sample_init(struct sampler *s, const struct sample_params *p, uint32_t n_vocab);
 
 /** sample_free() - release the scratch memory */
 void sample_free(struct sampler *s);

@@ -40,7 +40,7 @@ struct gguf_printable gguf_printable(struct gguf_str str)
 size_t gguf_scalar_bytes(uint32_t vtype)
 {
 	static const uint8_t bytes[GGUF_VTYPE_COUNT] = {
-		[GGUF_U8] = 1, [GGUF_I8] = 1, [GGUF_U16] = 2, [GGUF_I16] = 2,
+		[GGUF_U8] = 1,	[GGUF_I8] = 1,	[GGUF_U16] = 2, [GGUF_I16] = 2,
 		[GGUF_U32] = 4, [GGUF_I32] = 4, [GGUF_F32] = 4, [GGUF_BOOL] = 1,
 		[GGUF_U64] = 8, [GGUF_I64] = 8, [GGUF_F64] = 8,
 	};
@@ -51,14 +51,10 @@ size_t gguf_scalar_bytes(uint32_t vtype)
 const char *gguf_type_name(enum gguf_type type)
 {
 	switch (type) {
-	case GGUF_T_F32:
-		return "F32";
-	case GGUF_T_F16:
-		return "F16";
-	case GGUF_T_BF16:
-		return "BF16";
-	case GGUF_T_Q8_0:
-		return "Q8_0";
+	case GGUF_T_F32: return "F32";
+	case GGUF_T_F16: return "F16";
+	case GGUF_T_BF16: return "BF16";
+	case GGUF_T_Q8_0: return "Q8_0";
 	}
 	return NULL;
 }
@@ -66,13 +62,10 @@ const char *gguf_type_name(enum gguf_type type)
 size_t gguf_row_bytes(enum gguf_type type, uint64_t n)
 {
 	switch (type) {
-	case GGUF_T_F32:
-		return n * 4;
+	case GGUF_T_F32: return n * 4;
 	case GGUF_T_F16:
-	case GGUF_T_BF16:
-		return n * 2;
-	case GGUF_T_Q8_0:
-		return n / GGUF_Q8_0_ELEMS * GGUF_Q8_0_BYTES;
+	case GGUF_T_BF16: return n * 2;
+	case GGUF_T_Q8_0: return n / GGUF_Q8_0_ELEMS * GGUF_Q8_0_BYTES;
 	}
 	return 0;
 }
@@ -97,8 +90,7 @@ static int gguf_build(struct gguf tmpl, struct gguf **out, char *err)
 	return 0;
 }
 
-int gguf_parse(const void *data, size_t len, struct gguf **out,
-	       char err[GGUF_ERR_LEN])
+int gguf_parse(const void *data, size_t len, struct gguf **out, char err[GGUF_ERR_LEN])
 {
 	return gguf_build((struct gguf){ .base = data, .len = len }, out, err);
 }
@@ -113,28 +105,24 @@ int gguf_open(const char *path, struct gguf **out, char err[GGUF_ERR_LEN])
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0) {
 		ret = -errno;
-		return gguf_fail(err, ret, "cannot open the model: %s: '%s'",
-				 strerror(-ret), path);
+		return gguf_fail(err, ret, "cannot open the model: %s: '%s'", strerror(-ret), path);
 	}
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		ret = gguf_fail(err, -EINVAL,
-				"the model is not a regular file: '%s'", path);
+		ret = gguf_fail(err, -EINVAL, "the model is not a regular file: '%s'", path);
 		goto out_close;
 	}
 	if (!st.st_size) {
-		ret = gguf_fail(err, -EINVAL, "the model file is empty: '%s'",
-				path);
+		ret = gguf_fail(err, -EINVAL, "the model file is empty: '%s'", path);
 		goto out_close;
 	}
 	base = mmap(NULL, st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED) {
 		ret = -errno;
-		gguf_fail(err, ret, "cannot map the model: %s: '%s'",
-			  strerror(-ret), path);
+		gguf_fail(err, ret, "cannot map the model: %s: '%s'", strerror(-ret), path);
 		goto out_close;
 	}
-	ret = gguf_build((struct gguf){ .base = base, .len = st.st_size,
-					.mapped = true }, out, err);
+	ret = gguf_build((struct gguf){ .base = base, .len = st.st_size, .mapped = true }, out,
+			 err);
 out_close:
 	close(fd);
 	return ret;
@@ -168,16 +156,14 @@ static struct gguf_str gguf_cstr(const char *s)
 	return (struct gguf_str){ s, strlen(s) };
 }
 
-const struct gguf_tensor *gguf_find_tensor(const struct gguf *g,
-					   const char *name)
+const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *name)
 {
 	uint32_t i = strmap_get(&g->tensor_map, gguf_cstr(name));
 
 	return i == STRMAP_NONE ? NULL : &g->tensors[i];
 }
 
-static const struct gguf_kv *gguf_find_kv(const struct gguf *g,
-					  const char *key)
+static const struct gguf_kv *gguf_find_kv(const struct gguf *g, const char *key)
 {
 	uint32_t i = strmap_get(&g->kv_map, gguf_cstr(key));
 
@@ -192,17 +178,16 @@ int gguf_get_u32(const struct gguf *g, const char *key, uint32_t *out)
 
 	if (!kv)
 		return -ENOENT;
-	if (kv->type == GGUF_F32 || kv->type == GGUF_F64 ||
-	    kv->type == GGUF_BOOL)
+	if (kv->type == GGUF_F32 || kv->type == GGUF_F64 || kv->type == GGUF_BOOL)
 		return -EINVAL;
 	bytes = gguf_scalar_bytes(kv->type);
 	if (!bytes)
 		return -EINVAL;
 	memcpy(&v, kv->val, bytes);
-	if ((kv->type == GGUF_I8 || kv->type == GGUF_I16 ||
-	     kv->type == GGUF_I32 || kv->type == GGUF_I64) &&
+	if ((kv->type == GGUF_I8 || kv->type == GGUF_I16 || kv->type == GGUF_I32 ||
+	     kv->type == GGUF_I64) &&
 	    v >> (bytes * 8 - 1))
-		return -EINVAL;		/* negative */
+		return -EINVAL; /* negative */
 	if (v > UINT32_MAX)
 		return -EINVAL;
 	*out = v;

@@ -18,20 +18,31 @@
 #include <stdint.h>
 
 /* Size in bytes of every error buffer passed to the loaders. */
-#define GGUF_ERR_LEN	256
+#define GGUF_ERR_LEN 256
 
-#define GGUF_MAX_KV		65536u
-#define GGUF_MAX_TENSORS	65536u
-#define GGUF_MAX_DIMS		4u
-#define GGUF_MAX_KEY_LEN	1024u
-#define GGUF_MAX_NAME_LEN	127u
+#define GGUF_MAX_KV	  65536u
+#define GGUF_MAX_TENSORS  65536u
+#define GGUF_MAX_DIMS	  4u
+#define GGUF_MAX_KEY_LEN  1024u
+#define GGUF_MAX_NAME_LEN 127u
 /* Elements of one metadata array; the largest real ones are vocabularies. */
-#define GGUF_MAX_ARRAY		(16u << 20)
+#define GGUF_MAX_ARRAY	  (16u << 20)
 
 /** enum gguf_vtype - type tag of a metadata value, as stored in the file */
 enum gguf_vtype {
-	GGUF_U8, GGUF_I8, GGUF_U16, GGUF_I16, GGUF_U32, GGUF_I32, GGUF_F32,
-	GGUF_BOOL, GGUF_STR, GGUF_ARR, GGUF_U64, GGUF_I64, GGUF_F64,
+	GGUF_U8,
+	GGUF_I8,
+	GGUF_U16,
+	GGUF_I16,
+	GGUF_U32,
+	GGUF_I32,
+	GGUF_F32,
+	GGUF_BOOL,
+	GGUF_STR,
+	GGUF_ARR,
+	GGUF_U64,
+	GGUF_I64,
+	GGUF_F64,
 	GGUF_VTYPE_COUNT
 };
 
@@ -39,16 +50,16 @@ enum gguf_vtype {
 enum gguf_type {
 	GGUF_T_F32 = 0,
 	GGUF_T_F16 = 1,
-	GGUF_T_Q8_0 = 8,	/* blocks of 32: one f16 scale, 32 int8 */
+	GGUF_T_Q8_0 = 8, /* blocks of 32: one f16 scale, 32 int8 */
 	GGUF_T_BF16 = 30,
 };
 
-#define GGUF_Q8_0_ELEMS	32u	/* elements per Q8_0 block */
-#define GGUF_Q8_0_BYTES	34u	/* bytes per Q8_0 block */
+#define GGUF_Q8_0_ELEMS 32u /* elements per Q8_0 block */
+#define GGUF_Q8_0_BYTES 34u /* bytes per Q8_0 block */
 
 struct gguf_str {
-	const char *p;		/* not NUL-terminated */
-	size_t len;		/* bytes */
+	const char *p; /* not NUL-terminated */
+	size_t len;    /* bytes */
 };
 
 /**
@@ -105,8 +116,7 @@ int gguf_open(const char *path, struct gguf **out, char err[GGUF_ERR_LEN]);
  * @data: the file's bytes, 8-byte aligned; must outlive the object
  * @len: number of bytes
  */
-int gguf_parse(const void *data, size_t len, struct gguf **out,
-	       char err[GGUF_ERR_LEN]);
+int gguf_parse(const void *data, size_t len, struct gguf **out, char err[GGUF_ERR_LEN]);
 
 /** gguf_close() - unmap and free; NULL is ignored */
 void gguf_close(struct gguf *g);
@@ -118,8 +128,7 @@ uint32_t gguf_tensor_count(const struct gguf *g);
 const struct gguf_tensor *gguf_tensor_at(const struct gguf *g, uint32_t i);
 
 /** gguf_find_tensor() - tensor by name, NULL when absent */
-const struct gguf_tensor *gguf_find_tensor(const struct gguf *g,
-					   const char *name);
+const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *name);
 
 /*
  * Typed look-up of a metadata value.

@@ -19,24 +19,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GGUF_MIN_KV_BYTES	13	/* empty key, type, one byte */
-#define GGUF_MIN_TENSOR_BYTES	32	/* empty name, one dimension */
-#define GGUF_DEFAULT_ALIGNMENT	32
-#define GGUF_MAX_ALIGNMENT	(1u << 20)
+#define GGUF_MIN_KV_BYTES      13 /* empty key, type, one byte */
+#define GGUF_MIN_TENSOR_BYTES  32 /* empty name, one dimension */
+#define GGUF_DEFAULT_ALIGNMENT 32
+#define GGUF_MAX_ALIGNMENT     (1u << 20)
 
 struct rd {
 	const uint8_t *base;
 	size_t len;
-	size_t pos;		/* <= len */
+	size_t pos; /* <= len */
 	char *err;
 };
 
 static int rd_bytes(struct rd *r, void *dst, size_t n, const char *what)
 {
 	if (n > r->len - r->pos)
-		return gguf_fail(r->err, -EINVAL,
-				 "the file ends inside %s (byte %zu of %zu): it is truncated or corrupt, fetch it again",
-				 what, r->pos, r->len);
+		return gguf_fail(
+			r->err, -EINVAL,
+			"the file ends inside %s (byte %zu of %zu): it is truncated or corrupt, fetch it again",
+			what, r->pos, r->len);
 	memcpy(dst, r->base + r->pos, n);
 	r->pos += n;
 	return 0;
@@ -54,8 +55,7 @@ static int rd_u64(struct rd *r, uint64_t *v, const char *what)
 	return rd_bytes(r, v, sizeof(*v), what);
 }
 
-static int rd_str(struct rd *r, struct gguf_str *s, uint64_t max,
-		  const char *what)
+static int rd_str(struct rd *r, struct gguf_str *s, uint64_t max, const char *what)
 {
 	uint64_t n;
 	int ret;
@@ -64,9 +64,10 @@ static int rd_str(struct rd *r, struct gguf_str *s, uint64_t max,
 	if (ret)
 		return ret;
 	if (n > max || n > r->len - r->pos)
-		return gguf_fail(r->err, -EINVAL,
-				 "%s at byte %zu claims %llu bytes: the file is truncated or corrupt, fetch it again",
-				 what, r->pos - 8, (unsigned long long)n);
+		return gguf_fail(
+			r->err, -EINVAL,
+			"%s at byte %zu claims %llu bytes: the file is truncated or corrupt, fetch it again",
+			what, r->pos - 8, (unsigned long long)n);
 	s->p = (const char *)r->base + r->pos;
 	s->len = n;
 	r->pos += n;
@@ -88,14 +89,15 @@ static int rd_array(struct rd *r, struct gguf_kv *kv)
 		return ret;
 	elem = gguf_scalar_bytes(type);
 	if (!elem && type != GGUF_STR)
-		return gguf_fail(r->err, -EOPNOTSUPP,
-				 "key '%s' is an array of type %u: nested arrays and unknown types are not supported",
-				 gguf_printable(kv->key).s, type);
+		return gguf_fail(
+			r->err, -EOPNOTSUPP,
+			"key '%s' is an array of type %u: nested arrays and unknown types are not supported",
+			gguf_printable(kv->key).s, type);
 	if (n > GGUF_MAX_ARRAY)
-		return gguf_fail(r->err, -E2BIG,
-				 "key '%s' is an array of %llu elements, more than the %u Hawk accepts",
-				 gguf_printable(kv->key).s,
-				 (unsigned long long)n, GGUF_MAX_ARRAY);
+		return gguf_fail(
+			r->err, -E2BIG,
+			"key '%s' is an array of %llu elements, more than the %u Hawk accepts",
+			gguf_printable(kv->key).s, (unsigned long long)n, GGUF_MAX_ARRAY);
 	kv->arr = (struct gguf_arr){ type, n, r->base + r->pos };
 	for (i = 0; type == GGUF_STR && i < n; i++) {
 		ret = rd_str(r, &s, r->len, "a string of an array");
@@ -103,9 +105,10 @@ static int rd_array(struct rd *r, struct gguf_kv *kv)
 			return ret;
 	}
 	if (n * elem > r->len - r->pos)
-		return gguf_fail(r->err, -EINVAL,
-				 "the array of key '%s' runs past the end of the file: it is truncated or corrupt, fetch it again",
-				 gguf_printable(kv->key).s);
+		return gguf_fail(
+			r->err, -EINVAL,
+			"the array of key '%s' runs past the end of the file: it is truncated or corrupt, fetch it again",
+			gguf_printable(kv->key).s);
 	r->pos += n * elem;
 	return 0;
 }
@@ -121,10 +124,10 @@ static int rd_value(struct rd *r, struct gguf_kv *kv)
 	if (kv->type == GGUF_ARR)
 		return rd_array(r, kv);
 	if (!bytes)
-		return gguf_fail(r->err, -EINVAL,
-				 "key '%s' has unknown value type %u: the file is corrupt or newer than GGUF 3",
-				 gguf_printable(kv->key).s,
-				 (unsigned int)kv->type);
+		return gguf_fail(
+			r->err, -EINVAL,
+			"key '%s' has unknown value type %u: the file is corrupt or newer than GGUF 3",
+			gguf_printable(kv->key).s, (unsigned int)kv->type);
 	kv->val = r->base + r->pos;
 	ret = rd_bytes(r, tmp, bytes, "a value");
 	if (ret)
@@ -170,9 +173,10 @@ static int tensor_size(struct rd *r, struct gguf_tensor *t)
 
 	for (d = 0; d < t->n_dims; d++) {
 		if (!t->ne[d])
-			return gguf_fail(r->err, -EINVAL,
-					 "tensor '%s' has dimension %u of size 0: the file is corrupt",
-					 name.s, d);
+			return gguf_fail(
+				r->err, -EINVAL,
+				"tensor '%s' has dimension %u of size 0: the file is corrupt",
+				name.s, d);
 		/* 2^56 elements are beyond any file; products stay in 64 bits */
 		if (__builtin_mul_overflow(n, t->ne[d], &n) || n >> 56)
 			return gguf_fail(r->err, -EINVAL,
@@ -180,9 +184,10 @@ static int tensor_size(struct rd *r, struct gguf_tensor *t)
 					 name.s);
 	}
 	if (t->type == GGUF_T_Q8_0 && t->ne[0] % GGUF_Q8_0_ELEMS)
-		return gguf_fail(r->err, -EINVAL,
-				 "tensor '%s' is Q8_0 with rows of %llu elements, not a multiple of 32: the file is corrupt",
-				 name.s, (unsigned long long)t->ne[0]);
+		return gguf_fail(
+			r->err, -EINVAL,
+			"tensor '%s' is Q8_0 with rows of %llu elements, not a multiple of 32: the file is corrupt",
+			name.s, (unsigned long long)t->ne[0]);
 	t->nbytes = gguf_row_bytes(t->type, n);
 	return 0;
 }
@@ -198,9 +203,10 @@ static int rd_tensor(struct rd *r, struct gguf_tensor *t, uint64_t *offset)
 	if (ret)
 		return ret;
 	if (!t->n_dims || t->n_dims > GGUF_MAX_DIMS)
-		return gguf_fail(r->err, -EINVAL,
-				 "tensor '%s' has %u dimensions (1 to 4 allowed): the file is corrupt",
-				 gguf_printable(t->name).s, t->n_dims);
+		return gguf_fail(
+			r->err, -EINVAL,
+			"tensor '%s' has %u dimensions (1 to 4 allowed): the file is corrupt",
+			gguf_printable(t->name).s, t->n_dims);
 	for (d = 0; d < GGUF_MAX_DIMS; d++)
 		t->ne[d] = 1;
 	for (d = 0; d < t->n_dims && !ret; d++)
@@ -213,9 +219,10 @@ static int rd_tensor(struct rd *r, struct gguf_tensor *t, uint64_t *offset)
 		return ret;
 	t->type = type;
 	if (!gguf_type_name(t->type))
-		return gguf_fail(r->err, -EOPNOTSUPP,
-				 "tensor '%s' has type %u: Hawk computes F32, F16, BF16 and Q8_0, convert the model to one of them",
-				 gguf_printable(t->name).s, type);
+		return gguf_fail(
+			r->err, -EOPNOTSUPP,
+			"tensor '%s' has type %u: Hawk computes F32, F16, BF16 and Q8_0, convert the model to one of them",
+			gguf_printable(t->name).s, type);
 	return tensor_size(r, t);
 }
 
@@ -236,11 +243,11 @@ static int parse_tensors(struct gguf *g, struct rd *r)
 		if (ret)
 			return ret;
 		if (offset % g->alignment)
-			return gguf_fail(r->err, -EINVAL,
-					 "tensor '%s' starts at offset %llu, not a multiple of %u: the file is corrupt",
-					 gguf_printable(t->name).s,
-					 (unsigned long long)offset,
-					 g->alignment);
+			return gguf_fail(
+				r->err, -EINVAL,
+				"tensor '%s' starts at offset %llu, not a multiple of %u: the file is corrupt",
+				gguf_printable(t->name).s, (unsigned long long)offset,
+				g->alignment);
 		t->data = (const void *)(uintptr_t)offset;
 		if (strmap_add(&g->tensor_map, t->name, i) != STRMAP_NONE)
 			return gguf_fail(r->err, -EINVAL,
@@ -262,10 +269,10 @@ static int place_tensors(struct gguf *g, struct rd *r)
 
 		offset = (uintptr_t)t->data;
 		if (offset > room || t->nbytes > room - offset)
-			return gguf_fail(r->err, -EINVAL,
-					 "tensor '%s' needs %zu bytes at %zu but the data section has %zu: the file is truncated or corrupt, fetch it again",
-					 gguf_printable(t->name).s, t->nbytes,
-					 offset, room);
+			return gguf_fail(
+				r->err, -EINVAL,
+				"tensor '%s' needs %zu bytes at %zu but the data section has %zu: the file is truncated or corrupt, fetch it again",
+				gguf_printable(t->name).s, t->nbytes, offset, room);
 		t->data = g->base + start + offset;
 	}
 	return 0;
@@ -286,12 +293,14 @@ static int check_version(struct rd *r, uint32_t *version)
 	if (ret)
 		return ret;
 	if (*version && !(*version & 0xffff))
-		return gguf_fail(r->err, -EOPNOTSUPP,
-				 "big-endian GGUF is not supported: convert the file to little endian");
+		return gguf_fail(
+			r->err, -EOPNOTSUPP,
+			"big-endian GGUF is not supported: convert the file to little endian");
 	if (*version != 2 && *version != 3)
-		return gguf_fail(r->err, -EOPNOTSUPP,
-				 "GGUF version %u is not supported (2 and 3 are): convert the model again",
-				 *version);
+		return gguf_fail(
+			r->err, -EOPNOTSUPP,
+			"GGUF version %u is not supported (2 and 3 are): convert the model again",
+			*version);
 	return 0;
 }
 
@@ -308,17 +317,16 @@ static int parse_header(struct gguf *g, struct rd *r)
 	if (ret)
 		return ret;
 	if (n_kv > GGUF_MAX_KV || n_tensors > GGUF_MAX_TENSORS)
-		return gguf_fail(r->err, -E2BIG,
-				 "the header claims %llu keys and %llu tensors (at most %u and %u): the file is corrupt",
-				 (unsigned long long)n_kv,
-				 (unsigned long long)n_tensors, GGUF_MAX_KV,
-				 GGUF_MAX_TENSORS);
-	if (n_kv * GGUF_MIN_KV_BYTES + n_tensors * GGUF_MIN_TENSOR_BYTES >
-	    r->len - r->pos)
-		return gguf_fail(r->err, -EINVAL,
-				 "the header claims %llu keys and %llu tensors, which cannot fit in %zu bytes: the file is truncated or corrupt, fetch it again",
-				 (unsigned long long)n_kv,
-				 (unsigned long long)n_tensors, r->len);
+		return gguf_fail(
+			r->err, -E2BIG,
+			"the header claims %llu keys and %llu tensors (at most %u and %u): the file is corrupt",
+			(unsigned long long)n_kv, (unsigned long long)n_tensors, GGUF_MAX_KV,
+			GGUF_MAX_TENSORS);
+	if (n_kv * GGUF_MIN_KV_BYTES + n_tensors * GGUF_MIN_TENSOR_BYTES > r->len - r->pos)
+		return gguf_fail(
+			r->err, -EINVAL,
+			"the header claims %llu keys and %llu tensors, which cannot fit in %zu bytes: the file is truncated or corrupt, fetch it again",
+			(unsigned long long)n_kv, (unsigned long long)n_tensors, r->len);
 	g->n_kv = n_kv;
 	g->n_tensors = n_tensors;
 	return 0;
@@ -330,12 +338,12 @@ static int read_alignment(struct gguf *g, char *err)
 
 	g->alignment = GGUF_DEFAULT_ALIGNMENT;
 	ret = gguf_get_u32(g, "general.alignment", &g->alignment);
-	if (ret == -EINVAL || g->alignment < 8 ||
-	    g->alignment > GGUF_MAX_ALIGNMENT ||
+	if (ret == -EINVAL || g->alignment < 8 || g->alignment > GGUF_MAX_ALIGNMENT ||
 	    (g->alignment & (g->alignment - 1)))
-		return gguf_fail(err, -EINVAL,
-				 "general.alignment must be a power of two from 8 to %u: the file is corrupt",
-				 GGUF_MAX_ALIGNMENT);
+		return gguf_fail(
+			err, -EINVAL,
+			"general.alignment must be a power of two from 8 to %u: the file is corrupt",
+			GGUF_MAX_ALIGNMENT);
 	return 0;
 }
 
@@ -366,12 +374,10 @@ static int check_overlap(const struct gguf *g, char *err)
 	for (i = 1; i < g->n_tensors && !ret; i++) {
 		a = order[i - 1];
 		b = order[i];
-		if ((const uint8_t *)a->data + a->nbytes >
-		    (const uint8_t *)b->data)
+		if ((const uint8_t *)a->data + a->nbytes > (const uint8_t *)b->data)
 			ret = gguf_fail(err, -EINVAL,
 					"tensors '%s' and '%s' overlap: the file is corrupt",
-					gguf_printable(a->name).s,
-					gguf_printable(b->name).s);
+					gguf_printable(a->name).s, gguf_printable(b->name).s);
 	}
 	free(order);
 	return ret;

@@ -9,23 +9,23 @@
 struct gguf_kv {
 	struct gguf_str key;
 	enum gguf_vtype type;
-	const uint8_t *val;	/* scalar: its bytes; string, array: see below */
-	struct gguf_str str;	/* GGUF_STR */
-	struct gguf_arr arr;	/* GGUF_ARR */
+	const uint8_t *val;  /* scalar: its bytes; string, array: see below */
+	struct gguf_str str; /* GGUF_STR */
+	struct gguf_arr arr; /* GGUF_ARR */
 };
 
 struct gguf {
 	const uint8_t *base;
 	size_t len;
-	bool mapped;		/* base is ours to unmap */
+	bool mapped; /* base is ours to unmap */
 	uint32_t version;
 	uint32_t n_kv;
 	uint32_t n_tensors;
 	uint32_t alignment;
 	struct gguf_kv *kv;
 	struct gguf_tensor *tensors;
-	struct strmap kv_map;		/* key -> index into kv */
-	struct strmap tensor_map;	/* name -> index into tensors */
+	struct strmap kv_map;	  /* key -> index into kv */
+	struct strmap tensor_map; /* name -> index into tensors */
 };
 
 /* Size in bytes of a scalar value; 0 for strings, arrays, unknown types. */

@@ -39,18 +39,14 @@ void strmap_free(struct strmap *m)
 }
 
 /* The slot that holds @key, or the empty one where it belongs. */
-static struct strmap_slot *strmap_find(const struct strmap *m,
-				       struct gguf_str key)
+static struct strmap_slot *strmap_find(const struct strmap *m, struct gguf_str key)
 {
 	uint64_t h;
 	size_t i;
 
-	crypto_shorthash((uint8_t *)&h, (const uint8_t *)key.p, key.len,
-			 strmap_key);
-	for (i = h & m->mask; m->slots[i].value != STRMAP_NONE;
-	     i = (i + 1) & m->mask) {
-		if (m->slots[i].key.len == key.len &&
-		    !memcmp(m->slots[i].key.p, key.p, key.len))
+	crypto_shorthash((uint8_t *)&h, (const uint8_t *)key.p, key.len, strmap_key);
+	for (i = h & m->mask; m->slots[i].value != STRMAP_NONE; i = (i + 1) & m->mask) {
+		if (m->slots[i].key.len == key.len && !memcmp(m->slots[i].key.p, key.p, key.len))
 			break;
 	}
 	return &m->slots[i];

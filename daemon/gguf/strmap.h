@@ -10,16 +10,16 @@
 
 #include "gguf/gguf.h"
 
-#define STRMAP_NONE	UINT32_MAX
+#define STRMAP_NONE UINT32_MAX
 
 struct strmap_slot {
-	struct gguf_str key;	/* points into the file */
-	uint32_t value;		/* STRMAP_NONE: empty slot */
+	struct gguf_str key; /* points into the file */
+	uint32_t value;	     /* STRMAP_NONE: empty slot */
 };
 
 struct strmap {
 	struct strmap_slot *slots;
-	size_t mask;		/* number of slots - 1, a power of two - 1 */
+	size_t mask; /* number of slots - 1, a power of two - 1 */
 };
 
 /** strmap_init() - room for @n keys; 0 or -ENOMEM */

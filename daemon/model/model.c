@@ -14,13 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MODEL_ID_BYTES	16
+#define MODEL_ID_BYTES 16
 
 /* What one load needs to pass around. */
 struct loader {
 	struct model *m;
 	const struct gguf *g;
-	uint32_t n_used;	/* tensors claimed by the network */
+	uint32_t n_used; /* tensors claimed by the network */
 	char *err;
 };
 
@@ -28,39 +28,32 @@ struct loader {
  * Read key into *out, min..max. A missing key keeps the value already in *out,
  * or is an error where that is 0.
  */
-static int conf_u32(struct loader *ld, const char *key, uint32_t min,
-		    uint32_t max, uint32_t *out)
+static int conf_u32(struct loader *ld, const char *key, uint32_t min, uint32_t max, uint32_t *out)
 {
 	int ret = gguf_get_u32(ld->g, key, out);
 
 	if (ret == -ENOENT && !*out)
 		return gguf_fail(ld->err, -EINVAL,
-				 "the model file lacks key '%s': convert the model again",
-				 key);
+				 "the model file lacks key '%s': convert the model again", key);
 	if (ret == -EINVAL)
-		return gguf_fail(ld->err, -EINVAL,
-				 "key '%s' is not a single whole number", key);
+		return gguf_fail(ld->err, -EINVAL, "key '%s' is not a single whole number", key);
 	if (*out < min || *out > max)
-		return gguf_fail(ld->err, -EINVAL,
-				 "key '%s' is %u, outside %u to %u", key, *out,
+		return gguf_fail(ld->err, -EINVAL, "key '%s' is %u, outside %u to %u", key, *out,
 				 min, max);
 	return 0;
 }
 
-static int conf_f32(struct loader *ld, const char *key, float min, float max,
-		    float *out)
+static int conf_f32(struct loader *ld, const char *key, float min, float max, float *out)
 {
 	int ret = gguf_get_f32(ld->g, key, out);
 
 	if (ret == -ENOENT && *out == 0.0f)
 		return gguf_fail(ld->err, -EINVAL,
-				 "the model file lacks key '%s': convert the model again",
-				 key);
+				 "the model file lacks key '%s': convert the model again", key);
 	if (ret == -EINVAL)
 		return gguf_fail(ld->err, -EINVAL, "key '%s' is not a number", key);
 	if (!(*out >= min && *out <= max))
-		return gguf_fail(ld->err, -EINVAL,
-				 "key '%s' is %g, outside %g to %g", key,
+		return gguf_fail(ld->err, -EINVAL, "key '%s' is %g, outside %g to %g", key,
 				 (double)*out, (double)min, (double)max);
 	return 0;
 }
@@ -78,9 +71,10 @@ static int conf_arch(struct loader *ld)
 				 "the model's architecture is '%s': Hawk runs 'llama'",
 				 gguf_printable(arch).s);
 	if (!gguf_get_u32(ld->g, "llama.expert_count", &experts) && experts)
-		return gguf_fail(ld->err, -EOPNOTSUPP,
-				 "the model is a mixture of %u experts, which Hawk does not support",
-				 experts);
+		return gguf_fail(
+			ld->err, -EOPNOTSUPP,
+			"the model is a mixture of %u experts, which Hawk does not support",
+			experts);
 	return 0;
 }
 
@@ -94,28 +88,26 @@ static int conf_heads(struct loader *ld)
 	if (ret)
 		return ret;
 	c->n_head_kv = c->n_head;
-	ret = conf_u32(ld, "llama.attention.head_count_kv", 1, c->n_head,
-		       &c->n_head_kv);
+	ret = conf_u32(ld, "llama.attention.head_count_kv", 1, c->n_head, &c->n_head_kv);
 	if (ret)
 		return ret;
 	if (c->n_head % c->n_head_kv)
 		return gguf_fail(ld->err, -EINVAL,
-				 "%u query heads cannot share %u key/value heads evenly",
-				 c->n_head, c->n_head_kv);
+				 "%u query heads cannot share %u key/value heads evenly", c->n_head,
+				 c->n_head_kv);
 	c->head_dim = c->n_embd / c->n_head;
-	ret = conf_u32(ld, "llama.attention.key_length", 2, MODEL_MAX_HEAD_DIM,
-		       &c->head_dim);
+	ret = conf_u32(ld, "llama.attention.key_length", 2, MODEL_MAX_HEAD_DIM, &c->head_dim);
 	if (ret)
 		return ret;
 	v_len = c->head_dim;
-	ret = conf_u32(ld, "llama.attention.value_length", 2,
-		       MODEL_MAX_HEAD_DIM, &v_len);
+	ret = conf_u32(ld, "llama.attention.value_length", 2, MODEL_MAX_HEAD_DIM, &v_len);
 	if (ret)
 		return ret;
 	if (v_len != c->head_dim || c->head_dim % 2)
-		return gguf_fail(ld->err, -EOPNOTSUPP,
-				 "key length %u and value length %u: Hawk needs them equal and even",
-				 c->head_dim, v_len);
+		return gguf_fail(
+			ld->err, -EOPNOTSUPP,
+			"key length %u and value length %u: Hawk needs them equal and even",
+			c->head_dim, v_len);
 	return 0;
 }
 
@@ -127,26 +119,24 @@ static int conf_rope(struct loader *ld)
 	int ret;
 
 	c->rope_dim = c->head_dim;
-	ret = conf_u32(ld, "llama.rope.dimension_count", 2, c->head_dim,
-		       &c->rope_dim);
+	ret = conf_u32(ld, "llama.rope.dimension_count", 2, c->head_dim, &c->rope_dim);
 	if (ret)
 		return ret;
 	if (c->rope_dim % 2)
-		return gguf_fail(ld->err, -EINVAL,
-				 "llama.rope.dimension_count is %u, not even",
+		return gguf_fail(ld->err, -EINVAL, "llama.rope.dimension_count is %u, not even",
 				 c->rope_dim);
 	c->rope_base = 10000.0f;
 	ret = conf_f32(ld, "llama.rope.freq_base", 1.0f, 1e12f, &c->rope_base);
 	if (ret)
 		return ret;
 	c->rope_scale = 1.0f;
-	if (gguf_get_str(ld->g, "llama.rope.scaling.type", &type) ||
-	    gguf_str_eq(type, "none"))
+	if (gguf_get_str(ld->g, "llama.rope.scaling.type", &type) || gguf_str_eq(type, "none"))
 		return 0;
 	if (!gguf_str_eq(type, "linear"))
-		return gguf_fail(ld->err, -EOPNOTSUPP,
-				 "the model scales its rotations by '%s': Hawk supports 'none', 'linear' and a rope_freqs tensor",
-				 gguf_printable(type).s);
+		return gguf_fail(
+			ld->err, -EOPNOTSUPP,
+			"the model scales its rotations by '%s': Hawk supports 'none', 'linear' and a rope_freqs tensor",
+			gguf_printable(type).s);
 	ret = conf_f32(ld, "llama.rope.scaling.factor", 1e-3f, 1e6f, &factor);
 	c->rope_scale = 1.0f / factor;
 	return ret;
@@ -159,20 +149,16 @@ static int load_config(struct loader *ld)
 
 	ret = conf_arch(ld);
 	if (!ret)
-		ret = conf_u32(ld, "llama.context_length", 1, MODEL_MAX_CTX,
-			       &c->n_ctx);
+		ret = conf_u32(ld, "llama.context_length", 1, MODEL_MAX_CTX, &c->n_ctx);
 	if (!ret)
-		ret = conf_u32(ld, "llama.embedding_length", 1, MODEL_MAX_EMBD,
-			       &c->n_embd);
+		ret = conf_u32(ld, "llama.embedding_length", 1, MODEL_MAX_EMBD, &c->n_embd);
 	if (!ret)
-		ret = conf_u32(ld, "llama.block_count", 1, MODEL_MAX_LAYERS,
-			       &c->n_layer);
+		ret = conf_u32(ld, "llama.block_count", 1, MODEL_MAX_LAYERS, &c->n_layer);
 	if (!ret)
-		ret = conf_u32(ld, "llama.feed_forward_length", 1,
-			       MODEL_MAX_EMBD, &c->n_ff);
+		ret = conf_u32(ld, "llama.feed_forward_length", 1, MODEL_MAX_EMBD, &c->n_ff);
 	if (!ret)
-		ret = conf_f32(ld, "llama.attention.layer_norm_rms_epsilon",
-			       1e-12f, 1.0f, &c->rms_eps);
+		ret = conf_f32(ld, "llama.attention.layer_norm_rms_epsilon", 1e-12f, 1.0f,
+			       &c->rms_eps);
 	if (!ret)
 		ret = conf_heads(ld);
 	if (!ret)
@@ -180,23 +166,23 @@ static int load_config(struct loader *ld)
 	return ret;
 }
 
-static const struct gguf_tensor *need_tensor(struct loader *ld,
-					     const char *name)
+static const struct gguf_tensor *need_tensor(struct loader *ld, const char *name)
 {
 	const struct gguf_tensor *t = gguf_find_tensor(ld->g, name);
 
 	if (!t)
-		gguf_fail(ld->err, -EINVAL,
-			   "the model file lacks tensor '%s': it is incomplete, convert the model again",
-			   name);
+		gguf_fail(
+			ld->err, -EINVAL,
+			"the model file lacks tensor '%s': it is incomplete, convert the model again",
+			name);
 	else
 		ld->n_used++;
 	return t;
 }
 
 /* A matrix n_in -> n_out; *n_out == 0 takes the size from the file. */
-static int load_mat(struct loader *ld, const char *name, uint64_t n_in,
-		    uint64_t n_out, struct model_mat *w)
+static int load_mat(struct loader *ld, const char *name, uint64_t n_in, uint64_t n_out,
+		    struct model_mat *w)
 {
 	const struct gguf_tensor *t = need_tensor(ld, name);
 
@@ -205,12 +191,11 @@ static int load_mat(struct loader *ld, const char *name, uint64_t n_in,
 	if (!n_out && t->ne[1] <= INT32_MAX)
 		n_out = t->ne[1];
 	if (t->n_dims != 2 || t->ne[0] != n_in || t->ne[1] != n_out)
-		return gguf_fail(ld->err, -EINVAL,
-				 "tensor '%s' is %llu x %llu but the metadata asks for %llu x %llu: the file is corrupt",
-				 name, (unsigned long long)t->ne[0],
-				 (unsigned long long)t->ne[1],
-				 (unsigned long long)n_in,
-				 (unsigned long long)n_out);
+		return gguf_fail(
+			ld->err, -EINVAL,
+			"tensor '%s' is %llu x %llu but the metadata asks for %llu x %llu: the file is corrupt",
+			name, (unsigned long long)t->ne[0], (unsigned long long)t->ne[1],
+			(unsigned long long)n_in, (unsigned long long)n_out);
 	*w = (struct model_mat){
 		.type = t->type,
 		.n_out = n_out,
@@ -222,22 +207,21 @@ static int load_mat(struct loader *ld, const char *name, uint64_t n_in,
 	return 0;
 }
 
-static int load_vec(struct loader *ld, const char *name, uint64_t n,
-		    const float **v)
+static int load_vec(struct loader *ld, const char *name, uint64_t n, const float **v)
 {
 	const struct gguf_tensor *t = need_tensor(ld, name);
 
 	if (!t)
 		return -EINVAL;
 	if (t->n_dims != 1 || t->ne[0] != n)
-		return gguf_fail(ld->err, -EINVAL,
-				 "tensor '%s' has %llu elements in its first of %u dimensions but the metadata asks for a vector of %llu",
-				 name, (unsigned long long)t->ne[0], t->n_dims,
-				 (unsigned long long)n);
+		return gguf_fail(
+			ld->err, -EINVAL,
+			"tensor '%s' has %llu elements in its first of %u dimensions but the metadata asks for a vector of %llu",
+			name, (unsigned long long)t->ne[0], t->n_dims, (unsigned long long)n);
 	if (t->type != GGUF_T_F32)
 		return gguf_fail(ld->err, -EOPNOTSUPP,
-				 "tensor '%s' is %s: Hawk needs vectors in F32",
-				 name, gguf_type_name(t->type));
+				 "tensor '%s' is %s: Hawk needs vectors in F32", name,
+				 gguf_type_name(t->type));
 	*v = t->data;
 	return 0;
 }
@@ -266,10 +250,8 @@ static int load_layer(struct loader *ld, uint32_t i)
 	int ret;
 
 	for (j = 0; j < sizeof(mats) / sizeof(mats[0]); j++) {
-		snprintf(name, sizeof(name), "blk.%u.%s.weight", i,
-			 mats[j].name);
-		ret = load_mat(ld, name, mats[j].n_in, mats[j].n_out,
-			       mats[j].w);
+		snprintf(name, sizeof(name), "blk.%u.%s.weight", i, mats[j].name);
+		ret = load_mat(ld, name, mats[j].n_in, mats[j].n_out, mats[j].w);
 		if (ret)
 			return ret;
 	}
@@ -289,14 +271,14 @@ static int load_rope_factors(struct loader *ld)
 
 	if (!gguf_find_tensor(ld->g, "rope_freqs.weight"))
 		return 0;
-	ret = load_vec(ld, "rope_freqs.weight", m->cfg.rope_dim / 2,
-		       &m->rope_factors);
+	ret = load_vec(ld, "rope_freqs.weight", m->cfg.rope_dim / 2, &m->rope_factors);
 	if (ret)
 		return ret;
 	for (i = 0; i < m->cfg.rope_dim / 2; i++) {
 		if (!isfinite(m->rope_factors[i]) || m->rope_factors[i] <= 0)
-			return gguf_fail(ld->err, -EINVAL,
-					 "tensor 'rope_freqs.weight' holds a value that is not a positive number: the file is corrupt");
+			return gguf_fail(
+				ld->err, -EINVAL,
+				"tensor 'rope_freqs.weight' holds a value that is not a positive number: the file is corrupt");
 	}
 	return 0;
 }
@@ -313,11 +295,9 @@ static int load_weights(struct loader *ld)
 	m->cfg.n_vocab = m->tok_embd.n_out;
 	m->output = m->tok_embd;
 	if (gguf_find_tensor(ld->g, "output.weight"))
-		ret = load_mat(ld, "output.weight", m->cfg.n_embd,
-			       m->cfg.n_vocab, &m->output);
+		ret = load_mat(ld, "output.weight", m->cfg.n_embd, m->cfg.n_vocab, &m->output);
 	if (!ret)
-		ret = load_vec(ld, "output_norm.weight", m->cfg.n_embd,
-			       &m->out_norm);
+		ret = load_vec(ld, "output_norm.weight", m->cfg.n_embd, &m->out_norm);
 	if (!ret)
 		ret = load_rope_factors(ld);
 	for (i = 0; i < m->cfg.n_layer && !ret; i++)
@@ -325,15 +305,14 @@ static int load_weights(struct loader *ld)
 	if (ret)
 		return ret;
 	if (ld->n_used != gguf_tensor_count(ld->g))
-		return gguf_fail(ld->err, -EOPNOTSUPP,
-				 "the model file holds %u tensors beyond the %u of a llama network (biases, experts or adapters?): Hawk does not support them",
-				 gguf_tensor_count(ld->g) - ld->n_used,
-				 ld->n_used);
+		return gguf_fail(
+			ld->err, -EOPNOTSUPP,
+			"the model file holds %u tensors beyond the %u of a llama network (biases, experts or adapters?): Hawk does not support them",
+			gguf_tensor_count(ld->g) - ld->n_used, ld->n_used);
 	return 0;
 }
 
-static void set_name(struct model *m, const struct gguf *g,
-		     const char *fallback)
+static void set_name(struct model *m, const struct gguf *g, const char *fallback)
 {
 	struct gguf_str s;
 	size_t i;
@@ -357,20 +336,17 @@ static void set_id(struct model *m, const struct gguf *g)
 		const struct gguf_tensor *t = gguf_tensor_at(g, i);
 		uint32_t type = t->type;
 
-		crypto_generichash_update(&h, (const uint8_t *)t->name.p,
-					 t->name.len);
-		crypto_generichash_update(&h, (const uint8_t *)&type,
-					 sizeof(type));
-		crypto_generichash_update(&h, (const uint8_t *)t->ne,
-					 sizeof(t->ne));
+		crypto_generichash_update(&h, (const uint8_t *)t->name.p, t->name.len);
+		crypto_generichash_update(&h, (const uint8_t *)&type, sizeof(type));
+		crypto_generichash_update(&h, (const uint8_t *)t->ne, sizeof(t->ne));
 		crypto_generichash_update(&h, t->data, t->nbytes);
 	}
 	crypto_generichash_final(&h, id, sizeof(id));
 	sodium_bin2hex(m->id, sizeof(m->id), id, sizeof(id));
 }
 
-int model_from_gguf(struct gguf *g, const char *fallback_name,
-		    struct model **out, char err[GGUF_ERR_LEN])
+int model_from_gguf(struct gguf *g, const char *fallback_name, struct model **out,
+		    char err[GGUF_ERR_LEN])
 {
 	struct model *m = calloc(1, sizeof(*m));
 	struct loader ld = { .m = m, .g = g, .err = err };

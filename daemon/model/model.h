@@ -10,10 +10,10 @@
 #include "gguf/gguf.h"
 
 /* Upper bounds that keep every later product inside 64 bits. */
-#define MODEL_MAX_LAYERS	1024u
-#define MODEL_MAX_EMBD		(1u << 20)
-#define MODEL_MAX_HEAD_DIM	256u
-#define MODEL_MAX_CTX		(16u << 20)
+#define MODEL_MAX_LAYERS   1024u
+#define MODEL_MAX_EMBD	   (1u << 20)
+#define MODEL_MAX_HEAD_DIM 256u
+#define MODEL_MAX_CTX	   (16u << 20)
 
 /**
  * struct model_config - shape of the network
@@ -62,13 +62,13 @@ struct model_mat {
 };
 
 struct model_layer {
-	const float *attn_norm;		/* [n_embd] */
-	const float *ffn_norm;		/* [n_embd] */
-	struct model_mat wq;		/* n_embd -> n_head * head_dim */
-	struct model_mat wk, wv;	/* n_embd -> n_head_kv * head_dim */
-	struct model_mat wo;		/* n_head * head_dim -> n_embd */
-	struct model_mat gate, up;	/* n_embd -> n_ff */
-	struct model_mat down;		/* n_ff -> n_embd */
+	const float *attn_norm;	   /* [n_embd] */
+	const float *ffn_norm;	   /* [n_embd] */
+	struct model_mat wq;	   /* n_embd -> n_head * head_dim */
+	struct model_mat wk, wv;   /* n_embd -> n_head_kv * head_dim */
+	struct model_mat wo;	   /* n_head * head_dim -> n_embd */
+	struct model_mat gate, up; /* n_embd -> n_ff */
+	struct model_mat down;	   /* n_ff -> n_embd */
 };
 
 /**
@@ -116,8 +116,8 @@ int model_load(const char *path, struct model **out, char err[GGUF_ERR_LEN]);
  * @g: owned by the model on success, still by the caller on failure
  * @fallback_name: name used when the file has no general.name
  */
-int model_from_gguf(struct gguf *g, const char *fallback_name,
-		    struct model **out, char err[GGUF_ERR_LEN]);
+int model_from_gguf(struct gguf *g, const char *fallback_name, struct model **out,
+		    char err[GGUF_ERR_LEN]);
 
 /** model_free() - release everything; NULL is ignored */
 void model_free(struct model *m);

@@ -33,9 +33,10 @@ static int bpe_init_bytes(struct tok *t, char *err)
 		s[1] = 0x80 | (cp & 0x3f);
 		t->byte_id[b] = tok_text_id(t, s, len);
 		if (t->byte_id[b] < 0)
-			return gguf_fail(err, -EINVAL,
-					 "the vocabulary has no token for byte 0x%02x: it is not a byte-level BPE vocabulary",
-					 b);
+			return gguf_fail(
+				err, -EINVAL,
+				"the vocabulary has no token for byte 0x%02x: it is not a byte-level BPE vocabulary",
+				b);
 	}
 	return 0;
 }
@@ -49,8 +50,7 @@ static struct tok_rule *rule_slot(const struct tok *t, uint64_t pair)
 	h = (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
 	h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9u;
 	h ^= h >> 32;
-	for (i = h & t->rule_mask; t->rules[i].pair != TOK_NO_PAIR;
-	     i = (i + 1) & t->rule_mask)
+	for (i = h & t->rule_mask; t->rules[i].pair != TOK_NO_PAIR; i = (i + 1) & t->rule_mask)
 		if (t->rules[i].pair == pair)
 			break;
 	return &t->rules[i];
@@ -62,11 +62,9 @@ static uint64_t rule_pair(int32_t left, int32_t right)
 }
 
 /* One line of the merge list: "left right". */
-static int bpe_add_rule(struct tok *t, struct gguf_str line, uint32_t rank,
-			char *buf, char *err)
+static int bpe_add_rule(struct tok *t, struct gguf_str line, uint32_t rank, char *buf, char *err)
 {
-	const char *sp = line.len > 2 ? memchr(line.p + 1, ' ', line.len - 2) :
-					NULL;
+	const char *sp = line.len > 2 ? memchr(line.p + 1, ' ', line.len - 2) : NULL;
 	int32_t left = -1, right = -1, id = -1;
 	struct tok_rule *rule;
 	size_t n;
@@ -80,9 +78,10 @@ static int bpe_add_rule(struct tok *t, struct gguf_str line, uint32_t rank,
 		id = tok_text_id(t, buf, line.len - 1);
 	}
 	if (left < 0 || right < 0 || id < 0)
-		return gguf_fail(err, -EINVAL,
-				 "merge rule %u '%s' names pieces the vocabulary lacks: the file is corrupt",
-				 rank, gguf_printable(line).s);
+		return gguf_fail(
+			err, -EINVAL,
+			"merge rule %u '%s' names pieces the vocabulary lacks: the file is corrupt",
+			rank, gguf_printable(line).s);
 	rule = rule_slot(t, rule_pair(left, right));
 	if (rule->pair == TOK_NO_PAIR)
 		*rule = (struct tok_rule){ rule_pair(left, right), rank, id };
@@ -97,10 +96,10 @@ static int bpe_init_rules(struct tok *t, const struct gguf *g, char *err)
 	char *buf;
 	int ret = 0;
 
-	if (gguf_get_arr(g, "tokenizer.ggml.merges", &merges) ||
-	    merges.type != GGUF_STR)
-		return gguf_fail(err, -EINVAL,
-				 "the model file lacks the list 'tokenizer.ggml.merges': convert the model again");
+	if (gguf_get_arr(g, "tokenizer.ggml.merges", &merges) || merges.type != GGUF_STR)
+		return gguf_fail(
+			err, -EINVAL,
+			"the model file lacks the list 'tokenizer.ggml.merges': convert the model again");
 	while (slots < merges.n * 2)
 		slots *= 2;
 	t->rules = malloc(slots * sizeof(*t->rules));
@@ -134,8 +133,7 @@ int bpe_init(struct tok *t, const struct gguf *g, char err[GGUF_ERR_LEN])
 	return ret;
 }
 
-static int32_t bpe_join(const struct tok *t, const char *text,
-			const struct merge_sym *left,
+static int32_t bpe_join(const struct tok *t, const char *text, const struct merge_sym *left,
 			const struct merge_sym *right, uint32_t *prio)
 {
 	const struct tok_rule *r = rule_slot(t, rule_pair(left->id, right->id));
@@ -193,8 +191,7 @@ static int bpe_word(void *arg, const char *word, size_t len)
 	return ret;
 }
 
-int bpe_encode(const struct tok *t, struct tok_work *w, const char *text,
-	       size_t len)
+int bpe_encode(const struct tok *t, struct tok_work *w, const char *text, size_t len)
 {
 	struct bpe_call call = { t, w };
 

@@ -23,12 +23,11 @@ int tok_out_add(struct tok_out *out, int32_t id)
 	return 0;
 }
 
-static int encode_plain(const struct tok *t, struct tok_work *w,
-			const char *text, size_t len, bool after_special)
+static int encode_plain(const struct tok *t, struct tok_work *w, const char *text, size_t len,
+			bool after_special)
 {
 	if (t->model == TOK_SPM)
-		return spm_encode(t, w, text, len,
-				  t->add_space_prefix && after_special);
+		return spm_encode(t, w, text, len, t->add_space_prefix && after_special);
 	return bpe_encode(t, w, text, len);
 }
 
@@ -40,17 +39,14 @@ static int32_t special_at(const struct tok *t, const char *text, size_t len)
 	for (i = 0; i < t->n_special_len; i++) {
 		if (t->special_len[i] > len)
 			continue;
-		id = strmap_get(&t->map, (struct gguf_str){ text,
-						t->special_len[i] });
-		if (id != STRMAP_NONE && (t->type[id] == TOK_CONTROL ||
-					  t->type[id] == TOK_USER))
+		id = strmap_get(&t->map, (struct gguf_str){ text, t->special_len[i] });
+		if (id != STRMAP_NONE && (t->type[id] == TOK_CONTROL || t->type[id] == TOK_USER))
 			return id;
 	}
 	return -1;
 }
 
-static int encode_special(const struct tok *t, struct tok_work *w,
-			  const char *text, size_t len)
+static int encode_special(const struct tok *t, struct tok_work *w, const char *text, size_t len)
 {
 	bool after_special = true;
 	size_t begin = 0, i = 0;
@@ -63,8 +59,7 @@ static int encode_special(const struct tok *t, struct tok_work *w,
 			i++;
 			continue;
 		}
-		ret = encode_plain(t, w, text + begin, i - begin,
-				   after_special);
+		ret = encode_plain(t, w, text + begin, i - begin, after_special);
 		if (!ret)
 			ret = tok_out_add(&w->out, id);
 		if (ret)
@@ -76,8 +71,8 @@ static int encode_special(const struct tok *t, struct tok_work *w,
 	return encode_plain(t, w, text + begin, len - begin, after_special);
 }
 
-static int encode_all(const struct tok *t, struct tok_work *w, const char *text,
-		      size_t len, unsigned int flags)
+static int encode_all(const struct tok *t, struct tok_work *w, const char *text, size_t len,
+		      unsigned int flags)
 {
 	int ret = 0;
 
@@ -92,8 +87,8 @@ static int encode_all(const struct tok *t, struct tok_work *w, const char *text,
 	return ret;
 }
 
-int tok_encode(const struct tok *t, const char *text, size_t len,
-	       unsigned int flags, int32_t **ids, size_t *n)
+int tok_encode(const struct tok *t, const char *text, size_t len, unsigned int flags, int32_t **ids,
+	       size_t *n)
 {
 	struct merge_state merge = { 0 };
 	struct tok_work w = { .merge = &merge };

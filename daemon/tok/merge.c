@@ -13,9 +13,9 @@
 
 struct merge_cand {
 	uint32_t prio;
-	uint32_t left, right;	/* symbols */
+	uint32_t left, right; /* symbols */
 	uint32_t len_left, len_right;
-	int32_t id;		/* the joined token */
+	int32_t id; /* the joined token */
 };
 
 static bool cand_before(const struct merge_cand *a, const struct merge_cand *b)
@@ -52,8 +52,7 @@ static struct merge_cand heap_pop(struct merge_state *m)
 	uint32_t i = 0, kid;
 
 	while ((kid = 2 * i + 1) < m->n_heap) {
-		if (kid + 1 < m->n_heap &&
-		    cand_before(&m->heap[kid + 1], &m->heap[kid]))
+		if (kid + 1 < m->n_heap && cand_before(&m->heap[kid + 1], &m->heap[kid]))
 			kid++;
 		if (!cand_before(&m->heap[kid], &last))
 			break;
@@ -64,8 +63,8 @@ static struct merge_cand heap_pop(struct merge_state *m)
 	return top;
 }
 
-static int consider(struct merge_state *m, const struct tok *t,
-		    const char *text, merge_fn fn, int32_t left, int32_t right)
+static int consider(struct merge_state *m, const struct tok *t, const char *text, merge_fn fn,
+		    int32_t left, int32_t right)
 {
 	struct merge_cand c;
 
@@ -96,14 +95,12 @@ int merge_add(struct merge_state *m, uint32_t start, uint32_t len, int32_t id)
 	}
 	if (m->n_sym)
 		m->sym[m->n_sym - 1].next = m->n_sym;
-	m->sym[m->n_sym] = (struct merge_sym){ start, len, id,
-					       (int32_t)m->n_sym - 1, -1 };
+	m->sym[m->n_sym] = (struct merge_sym){ start, len, id, (int32_t)m->n_sym - 1, -1 };
 	m->n_sym++;
 	return 0;
 }
 
-int merge_run(struct merge_state *m, const struct tok *t, const char *text,
-	      merge_fn fn)
+int merge_run(struct merge_state *m, const struct tok *t, const char *text, merge_fn fn)
 {
 	struct merge_sym *l, *r;
 	struct merge_cand c;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPM_SPACE	"\xe2\x96\x81"	/* U+2581 */
+#define SPM_SPACE "\xe2\x96\x81" /* U+2581 */
 
 /* Order-preserving map of a float to unsigned, reversed: best score first. */
 static uint32_t score_prio(float score)
@@ -22,8 +22,7 @@ static uint32_t score_prio(float score)
 	return ~u;
 }
 
-static int32_t spm_join(const struct tok *t, const char *text,
-			const struct merge_sym *left,
+static int32_t spm_join(const struct tok *t, const char *text, const struct merge_sym *left,
 			const struct merge_sym *right, uint32_t *prio)
 {
 	int32_t id = tok_text_id(t, text + left->start, left->len + right->len);
@@ -34,8 +33,7 @@ static int32_t spm_join(const struct tok *t, const char *text,
 }
 
 /* Escaped copy of the text; *n gets its length. */
-static char *spm_escape(const char *text, size_t len, bool space_prefix,
-			size_t *n)
+static char *spm_escape(const char *text, size_t len, bool space_prefix, size_t *n)
 {
 	size_t i, o = 0, spaces = space_prefix;
 	char *buf;
@@ -70,13 +68,12 @@ static int spm_emit(const struct tok *t, struct tok_out *out, const char *text,
 	if (s->id >= 0)
 		return tok_out_add(out, s->id);
 	for (i = 0; i < s->len && !ret; i++)
-		ret = tok_out_add(out,
-				  t->byte_id[(uint8_t)text[s->start + i]]);
+		ret = tok_out_add(out, t->byte_id[(uint8_t)text[s->start + i]]);
 	return ret;
 }
 
-int spm_encode(const struct tok *t, struct tok_work *w, const char *text,
-	       size_t len, bool space_prefix)
+int spm_encode(const struct tok *t, struct tok_work *w, const char *text, size_t len,
+	       bool space_prefix)
 {
 	struct merge_state *m = w->merge;
 	size_t n, i, c;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define REPLACEMENT	"\xef\xbf\xbd"	/* U+FFFD */
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
 /* Where the text of one push goes. */
 struct sink {
@@ -15,8 +15,7 @@ struct sink {
 void tok_stream_init(const struct tok *t, struct tok_stream *s, bool at_start)
 {
 	*s = (struct tok_stream){
-		.strip_space = at_start && t->model == TOK_SPM &&
-			       t->add_space_prefix,
+		.strip_space = at_start && t->model == TOK_SPM && t->add_space_prefix,
 	};
 }
 
@@ -76,8 +75,7 @@ static void put_byte(struct tok_stream *s, struct sink *o, uint8_t b)
 	}
 }
 
-static void put_bytes(struct tok_stream *s, struct sink *o, const char *p,
-		      size_t n)
+static void put_bytes(struct tok_stream *s, struct sink *o, const char *p, size_t n)
 {
 	while (n--)
 		put_byte(s, o, (uint8_t)*p++);
@@ -99,8 +97,7 @@ static void put_spm(struct tok_stream *s, struct sink *o, struct gguf_str p)
 }
 
 /* Byte-level characters back to bytes; others are kept. */
-static void put_bpe(const struct tok *t, struct tok_stream *s, struct sink *o,
-		    struct gguf_str p)
+static void put_bpe(const struct tok *t, struct tok_stream *s, struct sink *o, struct gguf_str p)
 {
 	unsigned int cp;
 	size_t i, n;
@@ -127,8 +124,8 @@ static uint8_t byte_value(struct gguf_str p)
 	return (strchr(hex, p.p[3]) - hex) << 4 | (strchr(hex, p.p[4]) - hex);
 }
 
-size_t tok_stream_push(const struct tok *t, struct tok_stream *s, int32_t id,
-		       bool special, char *out)
+size_t tok_stream_push(const struct tok *t, struct tok_stream *s, int32_t id, bool special,
+		       char *out)
 {
 	struct sink o = { out, 0 };
 
@@ -136,19 +133,13 @@ size_t tok_stream_push(const struct tok *t, struct tok_stream *s, int32_t id,
 		struct gguf_str p = t->piece[id];
 
 		switch (t->type[id]) {
-		case TOK_UNKNOWN:
-			put_bytes(s, &o, REPLACEMENT, p.len ? 3 : 0);
-			break;
+		case TOK_UNKNOWN: put_bytes(s, &o, REPLACEMENT, p.len ? 3 : 0); break;
 		case TOK_CONTROL:
 			if (special)
 				put_bytes(s, &o, p.p, p.len);
 			break;
-		case TOK_USER:
-			put_bytes(s, &o, p.p, p.len);
-			break;
-		case TOK_BYTE:
-			put_byte(s, &o, byte_value(p));
-			break;
+		case TOK_USER: put_bytes(s, &o, p.p, p.len); break;
+		case TOK_BYTE: put_byte(s, &o, byte_value(p)); break;
 		default:
 			if (t->model == TOK_SPM)
 				put_spm(s, &o, p);

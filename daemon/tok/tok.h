@@ -12,11 +12,11 @@
 #include "gguf/gguf.h"
 
 /* Longest text tok_encode() takes, in bytes. */
-#define TOK_MAX_TEXT	(4u << 20)
+#define TOK_MAX_TEXT (4u << 20)
 
 /* Flags of tok_encode(). */
-#define TOK_ADD_SPECIAL		1u	/* BOS/EOS as the file asks for them */
-#define TOK_PARSE_SPECIAL	2u	/* "<|im_end|>" etc. become control tokens */
+#define TOK_ADD_SPECIAL	  1u /* BOS/EOS as the file asks for them */
+#define TOK_PARSE_SPECIAL 2u /* "<|im_end|>" etc. become control tokens */
 
 struct tok;
 
@@ -30,8 +30,7 @@ struct tok;
  * Return: 0; -EINVAL missing or inconsistent metadata; -EOPNOTSUPP a tokenizer
  * model or pre-tokenizer Hawk lacks; -ENOMEM.
  */
-int tok_create(const struct gguf *g, uint32_t n_vocab, struct tok **out,
-	       char err[GGUF_ERR_LEN]);
+int tok_create(const struct gguf *g, uint32_t n_vocab, struct tok **out, char err[GGUF_ERR_LEN]);
 
 /** tok_destroy() - free; NULL is ignored */
 void tok_destroy(struct tok *t);
@@ -48,8 +47,8 @@ void tok_destroy(struct tok *t);
  *
  * Return: 0; -E2BIG text too long; -EINVAL unknown flags; -ENOMEM.
  */
-int tok_encode(const struct tok *t, const char *text, size_t len,
-	       unsigned int flags, int32_t **ids, size_t *n);
+int tok_encode(const struct tok *t, const char *text, size_t len, unsigned int flags, int32_t **ids,
+	       size_t *n);
 
 /**
  * struct tok_stream - incremental decoder of one token sequence
@@ -59,9 +58,9 @@ int tok_encode(const struct tok *t, const char *text, size_t len,
  * UTF-8 are replaced by U+FFFD. Plain data: copy or drop it freely.
  */
 struct tok_stream {
-	uint8_t held[4];	/* unfinished character */
+	uint8_t held[4]; /* unfinished character */
 	uint8_t n_held;
-	bool strip_space;	/* drop one leading space of the next text */
+	bool strip_space; /* drop one leading space of the next text */
 };
 
 /**
@@ -84,8 +83,8 @@ size_t tok_stream_max(const struct tok *t);
  * Return: number of bytes written, without the NUL. The text may hold NUL
  * bytes of its own if the model emits them.
  */
-size_t tok_stream_push(const struct tok *t, struct tok_stream *s, int32_t id,
-		       bool special, char *out);
+size_t tok_stream_push(const struct tok *t, struct tok_stream *s, int32_t id, bool special,
+		       char *out);
 
 /** tok_stream_flush() - end of sequence: emit U+FFFD for what is held back */
 size_t tok_stream_flush(const struct tok *t, struct tok_stream *s, char *out);

@@ -19,46 +19,51 @@
 
 /* Token types as stored in tokenizer.ggml.token_type. */
 enum tok_type {
-	TOK_NORMAL = 1, TOK_UNKNOWN, TOK_CONTROL, TOK_USER, TOK_UNUSED, TOK_BYTE,
+	TOK_NORMAL = 1,
+	TOK_UNKNOWN,
+	TOK_CONTROL,
+	TOK_USER,
+	TOK_UNUSED,
+	TOK_BYTE,
 };
 
 enum tok_model { TOK_SPM, TOK_BPE };
 
-#define TOK_MAX_PATTERNS	4
+#define TOK_MAX_PATTERNS 4
 
 /* A merge rule: the pair of ids -> the id of the joined piece. */
 struct tok_rule {
-	uint64_t pair;		/* left << 32 | right; TOK_NO_PAIR: empty slot */
-	uint32_t rank;		/* smaller merges first */
+	uint64_t pair; /* left << 32 | right; TOK_NO_PAIR: empty slot */
+	uint32_t rank; /* smaller merges first */
 	int32_t id;
 };
 
-#define TOK_NO_PAIR	UINT64_MAX
+#define TOK_NO_PAIR UINT64_MAX
 
 struct tok {
 	enum tok_model model;
 	uint32_t n_vocab;
-	struct gguf_str *piece;		/* [n_vocab] */
-	uint8_t *type;			/* [n_vocab] enum tok_type */
-	bool *eog;			/* [n_vocab] ends a generation */
-	float *score;			/* [n_vocab], SPM only */
-	struct strmap map;		/* piece -> id */
-	size_t max_piece;		/* bytes of the longest piece */
-	int32_t bos, eos, unk;		/* -1: none */
+	struct gguf_str *piece; /* [n_vocab] */
+	uint8_t *type;		/* [n_vocab] enum tok_type */
+	bool *eog;		/* [n_vocab] ends a generation */
+	float *score;		/* [n_vocab], SPM only */
+	struct strmap map;	/* piece -> id */
+	size_t max_piece;	/* bytes of the longest piece */
+	int32_t bos, eos, unk;	/* -1: none */
 	bool add_bos, add_eos;
-	bool add_space_prefix;		/* SPM */
-	int32_t byte_id[256];		/* token of each single byte */
-	uint32_t *special_len;		/* distinct lengths, longest first */
+	bool add_space_prefix; /* SPM */
+	int32_t byte_id[256];  /* token of each single byte */
+	uint32_t *special_len; /* distinct lengths, longest first */
 	uint32_t n_special_len;
 
 	/* BPE */
-	bool whole_words;		/* a word in the vocabulary is not cut */
-	struct tok_rule *rules;		/* open-addressed by pair */
+	bool whole_words;	/* a word in the vocabulary is not cut */
+	struct tok_rule *rules; /* open-addressed by pair */
 	size_t rule_mask;
 	uint64_t rule_seed;
 	pcre2_code *pattern[TOK_MAX_PATTERNS];
 	uint32_t n_patterns;
-	int16_t cp_byte[512];		/* byte of a byte-level character, or -1 */
+	int16_t cp_byte[512]; /* byte of a byte-level character, or -1 */
 };
 
 /* Growing array of ids, the output of an encoding. */
@@ -78,9 +83,9 @@ struct tok_work {
 
 /* One symbol of the text being merged: a range of its bytes. */
 struct merge_sym {
-	uint32_t start, len;	/* len 0: merged into its left neighbour */
-	int32_t id;		/* token, or -1 */
-	int32_t prev, next;	/* neighbours, -1 at the ends */
+	uint32_t start, len; /* len 0: merged into its left neighbour */
+	int32_t id;	     /* token, or -1 */
+	int32_t prev, next;  /* neighbours, -1 at the ends */
 };
 
 struct merge_state {
@@ -94,27 +99,23 @@ struct merge_state {
  * Priority of joining two neighbours: smaller joins first. Returns the id of
  * the joined token, or -1 when they do not join.
  */
-typedef int32_t (*merge_fn)(const struct tok *t, const char *text,
-			    const struct merge_sym *left,
+typedef int32_t (*merge_fn)(const struct tok *t, const char *text, const struct merge_sym *left,
 			    const struct merge_sym *right, uint32_t *prio);
 
 int merge_add(struct merge_state *m, uint32_t start, uint32_t len, int32_t id);
-int merge_run(struct merge_state *m, const struct tok *t, const char *text,
-	      merge_fn fn);
+int merge_run(struct merge_state *m, const struct tok *t, const char *text, merge_fn fn);
 
 /* Plain text to ids. */
-int spm_encode(const struct tok *t, struct tok_work *w, const char *text,
-	       size_t len, bool space_prefix);
-int bpe_encode(const struct tok *t, struct tok_work *w, const char *text,
-	       size_t len);
+int spm_encode(const struct tok *t, struct tok_work *w, const char *text, size_t len,
+	       bool space_prefix);
+int bpe_encode(const struct tok *t, struct tok_work *w, const char *text, size_t len);
 
 /* BPE set-up. */
 int bpe_init(struct tok *t, const struct gguf *g, char err[GGUF_ERR_LEN]);
 int pretok_init(struct tok *t, struct gguf_str pre, char err[GGUF_ERR_LEN]);
 
 /* Call fn for each word of the text, in order. */
-int pretok_split(const struct tok *t, pcre2_match_data *match,
-		 const char *text, size_t len,
+int pretok_split(const struct tok *t, pcre2_match_data *match, const char *text, size_t len,
 		 int (*fn)(void *arg, const char *word, size_t len), void *arg);
 
 /* Id of a piece of ordinary text, or -1: never a control token. */

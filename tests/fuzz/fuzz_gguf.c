@@ -15,15 +15,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void use_tokenizer(const struct tok *t)
 {
-	static const char text[] = "a<s> \xff" "12\n</s>";
+	static const char text[] = "a<s> \xff"
+				   "12\n</s>";
 	char *out = malloc(tok_stream_max(t));
 	struct tok_stream s;
 	int32_t *ids;
 	size_t n, i;
 
 	tok_stream_init(t, &s, true);
-	if (out && !tok_encode(t, text, sizeof(text) - 1,
-			       TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, &ids, &n)) {
+	if (out &&
+	    !tok_encode(t, text, sizeof(text) - 1, TOK_ADD_SPECIAL | TOK_PARSE_SPECIAL, &ids, &n)) {
 		for (i = 0; i < n; i++)
 			tok_stream_push(t, &s, ids[i], true, out);
 		tok_stream_flush(t, &s, out);
@@ -39,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct model *m;
 	struct gguf *g;
 	struct tok *t;
-	uint8_t *copy = malloc(size ? size : 1);	/* aligned */
+	uint8_t *copy = malloc(size ? size : 1); /* aligned */
 
 	if (!copy)
 		return 0;

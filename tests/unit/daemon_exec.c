@@ -21,28 +21,47 @@
 #include "exec/kern_half.h"
 #include "exec/sample.h"
 
-#define N_TOK	70	/* length of a test sequence */
-#define BT	16	/* tokens per block */
-#define N_BLK	((N_TOK + BT - 1) / BT)
+#define N_TOK 70 /* length of a test sequence */
+#define BT    16 /* tokens per block */
+#define N_BLK ((N_TOK + BT - 1) / BT)
 
 /*
  * Sizes that are not multiples of a vector, except for Q8_0; large enough that
  * even a step of one row runs on all threads.
  */
 static const struct fx_model odd_model = {
-	.n_vocab = 307, .n_ctx = 128, .n_embd = 252, .n_layer = 2, .n_head = 6,
-	.n_head_kv = 2, .head_dim = 42, .n_ff = 509, .rope_dim = 38,
-	.rope_factors = true, .seed = 11,
+	.n_vocab = 307,
+	.n_ctx = 128,
+	.n_embd = 252,
+	.n_layer = 2,
+	.n_head = 6,
+	.n_head_kv = 2,
+	.head_dim = 42,
+	.n_ff = 509,
+	.rope_dim = 38,
+	.rope_factors = true,
+	.seed = 11,
 };
 
 static const struct fx_model even_model = {
-	.n_vocab = 300, .n_ctx = 128, .n_embd = 256, .n_layer = 2, .n_head = 4,
-	.n_head_kv = 4, .head_dim = 64, .n_ff = 512, .rope_dim = 64,
-	.tied = true, .seed = 12,
+	.n_vocab = 300,
+	.n_ctx = 128,
+	.n_embd = 256,
+	.n_layer = 2,
+	.n_head = 4,
+	.n_head_kv = 4,
+	.head_dim = 64,
+	.n_ff = 512,
+	.rope_dim = 64,
+	.tied = true,
+	.seed = 12,
 };
 
 static const enum gguf_type types[] = {
-	GGUF_T_F32, GGUF_T_F16, GGUF_T_BF16, GGUF_T_Q8_0,
+	GGUF_T_F32,
+	GGUF_T_F16,
+	GGUF_T_BF16,
+	GGUF_T_Q8_0,
 };
 
 static const char *const isas[] = { "c", "avx2", "avx512" };
@@ -65,8 +84,7 @@ static struct loaded load(const struct fx_model *shape, enum gguf_type type)
 	fx_model_add(&f, &fm);
 	l.bytes = fx_finish(&f, &len);
 	fx_free(&f);
-	if (gguf_parse(l.bytes, len, &g, err) ||
-	    model_from_gguf(g, "test", &l.m, err))
+	if (gguf_parse(l.bytes, len, &g, err) || model_from_gguf(g, "test", &l.m, err))
 		fail_msg("%s", err);
 	return l;
 }
@@ -78,12 +96,15 @@ static void unload(struct loaded *l)
 }
 
 /* NULL when this CPU lacks the instruction set. */
-static struct exec *make_exec(const struct model *m, const char *isa,
-			      uint32_t threads, enum exec_kv_type kv)
+static struct exec *make_exec(const struct model *m, const char *isa, uint32_t threads,
+			      enum exec_kv_type kv)
 {
 	const struct exec_config cfg = {
-		.n_threads = threads, .max_rows = 3 * N_TOK,
-		.block_tokens = BT, .kv_type = kv, .isa = isa,
+		.n_threads = threads,
+		.max_rows = 3 * N_TOK,
+		.block_tokens = BT,
+		.kv_type = kv,
+		.isa = isa,
 	};
 	char err[GGUF_ERR_LEN];
 	struct exec *e;
@@ -101,11 +122,10 @@ struct seq {
 	int32_t ids[N_TOK];
 	void *blocks[N_BLK];
 	size_t block_bytes;
-	float *logits;		/* [N_TOK][n_vocab] */
+	float *logits; /* [N_TOK][n_vocab] */
 };
 
-static void seq_init(struct seq *s, const struct model *m,
-		     enum exec_kv_type kv, uint32_t seed)
+static void seq_init(struct seq *s, const struct model *m, enum exec_kv_type kv, uint32_t seed)
 {
 	uint32_t i;
 
@@ -115,7 +135,7 @@ static void seq_init(struct seq *s, const struct model *m,
 	for (i = 0; i < N_BLK; i++) {
 		s->blocks[i] = malloc(s->block_bytes);
 		assert_non_null(s->blocks[i]);
-		memset(s->blocks[i], 0xff, s->block_bytes);	/* NaNs */
+		memset(s->blocks[i], 0xff, s->block_bytes); /* NaNs */
 	}
 	s->logits = malloc(sizeof(float) * N_TOK * m->cfg.n_vocab);
 	assert_non_null(s->logits);
@@ -130,25 +150,22 @@ static void seq_free(struct seq *s)
 	free(s->logits);
 }
 
-static void seq_rows(struct seq *s, struct exec_row *rows, uint32_t begin,
-		     uint32_t end)
+static void seq_rows(struct seq *s, struct exec_row *rows, uint32_t begin, uint32_t end)
 {
 	for (; begin < end; begin++)
-		*rows++ = (struct exec_row){ s->ids[begin], begin, s->blocks,
-					     true };
+		*rows++ = (struct exec_row){ s->ids[begin], begin, s->blocks, true };
 }
 
-static void keep_logits(struct seq *s, const struct exec *e,
-			const struct model *m, uint32_t row, uint32_t begin,
-			uint32_t end)
+static void keep_logits(struct seq *s, const struct exec *e, const struct model *m, uint32_t row,
+			uint32_t begin, uint32_t end)
 {
 	for (; begin < end; begin++, row++)
-		memcpy(s->logits + (size_t)begin * m->cfg.n_vocab,
-		       exec_logits(e, row), sizeof(float) * m->cfg.n_vocab);
+		memcpy(s->logits + (size_t)begin * m->cfg.n_vocab, exec_logits(e, row),
+		       sizeof(float) * m->cfg.n_vocab);
 }
 
-static void seq_run(struct seq *s, struct exec *e, const struct model *m,
-		    uint32_t from, uint32_t chunk)
+static void seq_run(struct seq *s, struct exec *e, const struct model *m, uint32_t from,
+		    uint32_t chunk)
 {
 	struct exec_row rows[N_TOK];
 	uint32_t i, n;
@@ -162,13 +179,12 @@ static void seq_run(struct seq *s, struct exec *e, const struct model *m,
 }
 
 /* Same logits, and the same bytes in every block? */
-static void expect_same(const struct seq *a, const struct seq *b,
-			const struct model *m, const char *what)
+static void expect_same(const struct seq *a, const struct seq *b, const struct model *m,
+			const char *what)
 {
 	uint32_t i;
 
-	if (memcmp(a->logits, b->logits,
-		   sizeof(float) * N_TOK * m->cfg.n_vocab))
+	if (memcmp(a->logits, b->logits, sizeof(float) * N_TOK * m->cfg.n_vocab))
 		fail_msg("logits differ: %s", what);
 	for (i = 0; i < N_BLK; i++)
 		if (memcmp(a->blocks[i], b->blocks[i], a->block_bytes))
@@ -184,8 +200,7 @@ static void ref_matvec(const struct model_mat *w, const double *x, double *y)
 
 	assert_non_null(row);
 	for (o = 0; o < w->n_out; o++) {
-		kern_ops_c.unpack(row, w->type, w->data + o * w->row_bytes,
-				  w->n_in);
+		kern_ops_c.unpack(row, w->type, w->data + o * w->row_bytes, w->n_in);
 		y[o] = 0;
 		for (i = 0; i < w->n_in; i++)
 			y[o] += row[i] * x[i];
@@ -193,8 +208,7 @@ static void ref_matvec(const struct model_mat *w, const double *x, double *y)
 	free(row);
 }
 
-static void ref_norm(const double *x, const float *w, uint32_t n, float eps,
-		     double *out)
+static void ref_norm(const double *x, const float *w, uint32_t n, float eps, double *out)
 {
 	double sum = 0;
 	uint32_t i;
@@ -223,8 +237,8 @@ static void ref_rope(const struct model *m, double *v, uint32_t pos)
 }
 
 /* Attention of one head at @pos over keys and values [pos + 1][head_dim]. */
-static void ref_attend(const double *q, const double *k, const double *v,
-		       uint32_t stride, uint32_t pos, uint32_t hd, double *out)
+static void ref_attend(const double *q, const double *k, const double *v, uint32_t stride,
+		       uint32_t pos, uint32_t hd, double *out)
 {
 	double p[N_TOK], sum = 0;
 	uint32_t t, d;
@@ -245,7 +259,7 @@ static void ref_attend(const double *q, const double *k, const double *v,
 
 struct ref {
 	const struct model *m;
-	double *k, *v;		/* [layer][N_TOK][n_head_kv * head_dim] */
+	double *k, *v; /* [layer][N_TOK][n_head_kv * head_dim] */
 	double x[512], n[512], q[512], a[512], g[512], u[512];
 };
 
@@ -267,8 +281,8 @@ static void ref_layer(struct ref *r, uint32_t layer, uint32_t pos)
 	for (h = 0; h < c->n_head; h++) {
 		ref_rope(r->m, r->q + h * c->head_dim, pos);
 		kvh = h / (c->n_head / c->n_head_kv) * c->head_dim;
-		ref_attend(r->q + h * c->head_dim, k + kvh, v + kvh, kvw, pos,
-			   c->head_dim, r->a + h * c->head_dim);
+		ref_attend(r->q + h * c->head_dim, k + kvh, v + kvh, kvw, pos, c->head_dim,
+			   r->a + h * c->head_dim);
 	}
 	ref_matvec(&l->wo, r->a, r->n);
 	for (i = 0; i < c->n_embd; i++)
@@ -284,8 +298,7 @@ static void ref_layer(struct ref *r, uint32_t layer, uint32_t pos)
 }
 
 /* Logits of @n tokens. */
-static double *ref_forward(const struct model *m, const int32_t *ids,
-			   uint32_t n)
+static double *ref_forward(const struct model *m, const int32_t *ids, uint32_t n)
 {
 	const struct model_config *c = &m->cfg;
 	size_t kv = (size_t)c->n_layer * N_TOK * c->n_head_kv * c->head_dim;
@@ -300,8 +313,8 @@ static double *ref_forward(const struct model *m, const int32_t *ids,
 	r->k = calloc(kv, sizeof(double));
 	r->v = calloc(kv, sizeof(double));
 	for (pos = 0; pos < n; pos++) {
-		kern_ops_c.unpack(row, m->tok_embd.type, m->tok_embd.data +
-				  ids[pos] * m->tok_embd.row_bytes, c->n_embd);
+		kern_ops_c.unpack(row, m->tok_embd.type,
+				  m->tok_embd.data + ids[pos] * m->tok_embd.row_bytes, c->n_embd);
 		for (i = 0; i < c->n_embd; i++)
 			r->x[i] = row[i];
 		for (i = 0; i < c->n_layer; i++)
@@ -315,8 +328,8 @@ static double *ref_forward(const struct model *m, const int32_t *ids,
 	return logits;
 }
 
-static void check_reference(const struct fx_model *shape, enum gguf_type type,
-			    const char *isa, enum exec_kv_type kv)
+static void check_reference(const struct fx_model *shape, enum gguf_type type, const char *isa,
+			    enum exec_kv_type kv)
 {
 	const double bar = kv == EXEC_KV_F32 ? 2e-5 : 1e-2;
 	struct loaded l = load(shape, type);
@@ -332,8 +345,7 @@ static void check_reference(const struct fx_model *shape, enum gguf_type type,
 		for (i = 0; i < (size_t)N_TOK * l.m->cfg.n_vocab; i++)
 			worst = fmax(worst, fabs(s.logits[i] - want[i]));
 		if (!(worst < bar))
-			fail_msg("%s %s: off by %g", isa, gguf_type_name(type),
-				 worst);
+			fail_msg("%s %s: off by %g", isa, gguf_type_name(type), worst);
 		free(want);
 		seq_free(&s);
 	}
@@ -348,19 +360,17 @@ static void test_against_reference(void **state)
 	(void)state;
 	for (i = 0; i < 3; i++) {
 		for (j = 0; j < 4; j++)
-			check_reference(&even_model, types[j], isas[i],
-					EXEC_KV_F32);
+			check_reference(&even_model, types[j], isas[i], EXEC_KV_F32);
 		for (j = 0; j < 3; j++)
-			check_reference(&odd_model, types[j], isas[i],
-					EXEC_KV_F32);
+			check_reference(&odd_model, types[j], isas[i], EXEC_KV_F32);
 		check_reference(&odd_model, GGUF_T_F32, isas[i], EXEC_KV_F16);
 	}
 }
 
 /* ---- bitwise invariance ---- */
 
-static void check_chunks(const struct model *m, struct exec *e,
-			 const struct seq *base, enum exec_kv_type kv)
+static void check_chunks(const struct model *m, struct exec *e, const struct seq *base,
+			 enum exec_kv_type kv)
 {
 	static const uint32_t chunks[] = { 1, 3, 7, 64 };
 	struct seq s;
@@ -375,8 +385,8 @@ static void check_chunks(const struct model *m, struct exec *e,
 }
 
 /* The sequence among others, which are at other positions of theirs. */
-static void check_batched(const struct model *m, struct exec *e,
-			  const struct seq *base, enum exec_kv_type kv)
+static void check_batched(const struct model *m, struct exec *e, const struct seq *base,
+			  enum exec_kv_type kv)
 {
 	struct exec_row rows[3 * N_TOK];
 	struct seq s[3];
@@ -409,8 +419,8 @@ static void check_batched(const struct model *m, struct exec *e,
 }
 
 /* A prefix computed earlier, by another executor, and moved elsewhere. */
-static void check_prefix(const struct model *m, struct exec *e,
-			 const struct seq *base, enum exec_kv_type kv)
+static void check_prefix(const struct model *m, struct exec *e, const struct seq *base,
+			 enum exec_kv_type kv)
 {
 	const uint32_t n_blk = 2, n_tok = n_blk * BT;
 	struct seq s;
@@ -425,8 +435,8 @@ static void check_prefix(const struct model *m, struct exec *e,
 	seq_free(&s);
 }
 
-static void check_invariance(const struct fx_model *shape, enum gguf_type type,
-			     const char *isa, enum exec_kv_type kv)
+static void check_invariance(const struct fx_model *shape, enum gguf_type type, const char *isa,
+			     enum exec_kv_type kv)
 {
 	struct loaded l = load(shape, type);
 	struct exec *one = make_exec(l.m, isa, 1, kv), *two;
@@ -455,8 +465,7 @@ static void test_invariance_f16(void **state)
 	(void)state;
 	for (i = 0; i < 3; i++) {
 		for (j = 0; j < 4; j++)
-			check_invariance(&even_model, types[j], isas[i],
-					 EXEC_KV_F16);
+			check_invariance(&even_model, types[j], isas[i], EXEC_KV_F16);
 		check_invariance(&odd_model, GGUF_T_F16, isas[i], EXEC_KV_F16);
 	}
 }
@@ -468,10 +477,8 @@ static void test_invariance_f32(void **state)
 	(void)state;
 	for (i = 0; i < 3; i++) {
 		for (j = 0; j < 3; j++)
-			check_invariance(&odd_model, types[j], isas[i],
-					 EXEC_KV_F32);
-		check_invariance(&even_model, GGUF_T_Q8_0, isas[i],
-				 EXEC_KV_F32);
+			check_invariance(&odd_model, types[j], isas[i], EXEC_KV_F32);
+		check_invariance(&even_model, GGUF_T_Q8_0, isas[i], EXEC_KV_F32);
 	}
 }
 
@@ -498,8 +505,7 @@ static void test_wanted_rows(void **state)
 
 		assert_int_equal(got != NULL, i % 5 == 2);
 		if (got)
-			assert_memory_equal(got, a.logits + (size_t)i *
-					    l.m->cfg.n_vocab, bytes);
+			assert_memory_equal(got, a.logits + (size_t)i * l.m->cfg.n_vocab, bytes);
 	}
 	assert_null(exec_logits(e, N_TOK));
 	seq_free(&a);
@@ -512,7 +518,9 @@ static void test_bad_steps(void **state)
 {
 	struct loaded l = load(&even_model, GGUF_T_Q8_0);
 	const struct exec_config cfg = {
-		.n_threads = 1, .max_rows = 4, .max_logits = 2,
+		.n_threads = 1,
+		.max_rows = 4,
+		.max_logits = 2,
 		.block_tokens = BT,
 	};
 	char err[GGUF_ERR_LEN];
@@ -545,8 +553,7 @@ static void test_bad_steps(void **state)
 	unload(&l);
 }
 
-static void expect_config(const struct model *m, struct exec_config cfg,
-			  int code, const char *word)
+static void expect_config(const struct model *m, struct exec_config cfg, int code, const char *word)
 {
 	char err[GGUF_ERR_LEN] = "";
 	struct exec *e;
@@ -558,8 +565,7 @@ static void expect_config(const struct model *m, struct exec_config cfg,
 
 static void test_bad_configs(void **state)
 {
-	const struct exec_config ok = { .n_threads = 1, .max_rows = 4,
-					.block_tokens = 16 };
+	const struct exec_config ok = { .n_threads = 1, .max_rows = 4, .block_tokens = 16 };
 	struct loaded l = load(&even_model, GGUF_T_Q8_0);
 	struct exec_config c;
 
@@ -612,8 +618,7 @@ static void test_half(void **state)
 		for (k = 0; k < 2; k++)
 			ops[k]->to_f16(&back[k], f, 1);
 		if (back[0] != back[1])
-			fail_msg("%a rounds to %04x and %04x", (double)f[0],
-				 back[0], back[1]);
+			fail_msg("%a rounds to %04x and %04x", (double)f[0], back[0], back[1]);
 	}
 }
 
@@ -650,7 +655,7 @@ static void test_sampling(void **state)
 		assert_int_equal(sample_next(&a, logits), 1);
 	sample_free(&a);
 	p.top_k = 0;
-	p.top_p = 0.5f;		/* ids 1 and 3 hold 80 % */
+	p.top_p = 0.5f; /* ids 1 and 3 hold 80 % */
 	assert_int_equal(sample_init(&a, &p, 6), 0);
 	for (i = 0; i < 100; i++)
 		assert_int_equal(sample_next(&a, logits) % 2, 1);
@@ -665,14 +670,10 @@ static void test_sampling(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_half),
-		cmocka_unit_test(test_against_reference),
-		cmocka_unit_test(test_invariance_f16),
-		cmocka_unit_test(test_invariance_f32),
-		cmocka_unit_test(test_wanted_rows),
-		cmocka_unit_test(test_bad_steps),
-		cmocka_unit_test(test_bad_configs),
-		cmocka_unit_test(test_sampling),
+		cmocka_unit_test(test_half),	       cmocka_unit_test(test_against_reference),
+		cmocka_unit_test(test_invariance_f16), cmocka_unit_test(test_invariance_f32),
+		cmocka_unit_test(test_wanted_rows),    cmocka_unit_test(test_bad_steps),
+		cmocka_unit_test(test_bad_configs),    cmocka_unit_test(test_sampling),
 	};
 
 	return cmocka_run_group_tests_name("daemon_exec", tests, NULL, NULL);

@@ -37,8 +37,7 @@ void fx_put_str(struct fx_buf *b, const char *s)
 	fx_put(b, s, strlen(s));
 }
 
-void fx_kv_raw(struct fx_file *f, const char *key, uint32_t type,
-	       const void *value, size_t n)
+void fx_kv_raw(struct fx_file *f, const char *key, uint32_t type, const void *value, size_t n)
 {
 	fx_put_str(&f->kv, key);
 	fx_put_u32(&f->kv, type);
@@ -69,15 +68,13 @@ void fx_kv_str(struct fx_file *f, const char *key, const char *v)
 	fx_put_str(&f->kv, v);
 }
 
-static void fx_kv_arr(struct fx_file *f, const char *key, uint32_t type,
-		      size_t n)
+static void fx_kv_arr(struct fx_file *f, const char *key, uint32_t type, size_t n)
 {
 	fx_kv_raw(f, key, GGUF_ARR, &type, sizeof(type));
 	fx_put_u64(&f->kv, n);
 }
 
-void fx_kv_strs(struct fx_file *f, const char *key, const char *const *v,
-		size_t n)
+void fx_kv_strs(struct fx_file *f, const char *key, const char *const *v, size_t n)
 {
 	size_t i;
 
@@ -113,20 +110,18 @@ static void quantise_q8_0(uint8_t *dst, const float *v)
 	for (i = 0; i < 32; i++) {
 		float q = scale > 0 ? roundf(v[i] / scale) : 0;
 
-		dst[2 + i] = (uint8_t)(int8_t)(q > 127 ? 127 : q < -127 ? -127 :
-					       q);
+		dst[2 + i] = (uint8_t)(int8_t)(q > 127 ? 127 : q < -127 ? -127 : q);
 	}
 }
 
-void fx_tensor(struct fx_file *f, const char *name, enum gguf_type type,
-	       uint32_t n_dims, const uint64_t *ne, const float *v)
+void fx_tensor(struct fx_file *f, const char *name, enum gguf_type type, uint32_t n_dims,
+	       const uint64_t *ne, const float *v)
 {
 	struct fx_tensor *t;
 	size_t n = 1, i;
 	uint32_t d;
 
-	f->tensors = realloc(f->tensors,
-			     (f->n_tensors + 1) * sizeof(*f->tensors));
+	f->tensors = realloc(f->tensors, (f->n_tensors + 1) * sizeof(*f->tensors));
 	if (!f->tensors)
 		abort();
 	t = &f->tensors[f->n_tensors++];
@@ -146,8 +141,7 @@ void fx_tensor(struct fx_file *f, const char *name, enum gguf_type type,
 		} else if (type == GGUF_T_F32) {
 			memcpy(t->data + 4 * i, v + i, 4);
 		} else {
-			h = type == GGUF_T_F16 ? f32_to_f16(v[i]) :
-						 float_to_bits(v[i]) >> 16;
+			h = type == GGUF_T_F16 ? f32_to_f16(v[i]) : float_to_bits(v[i]) >> 16;
 			memcpy(t->data + 2 * i, &h, 2);
 		}
 	}
@@ -219,9 +213,8 @@ float fx_rand_normal(uint32_t *state)
 	return sum - 6;
 }
 
-static void add_random(struct fx_file *f, const char *name,
-		       enum gguf_type type, uint64_t n_in, uint64_t n_out,
-		       uint32_t *seed)
+static void add_random(struct fx_file *f, const char *name, enum gguf_type type, uint64_t n_in,
+		       uint64_t n_out, uint32_t *seed)
 {
 	const uint64_t ne[2] = { n_in, n_out };
 	size_t n = n_in * n_out, i;
@@ -235,8 +228,7 @@ static void add_random(struct fx_file *f, const char *name,
 	free(v);
 }
 
-static void add_vector(struct fx_file *f, const char *name, uint64_t n,
-		       float from, uint32_t *seed)
+static void add_vector(struct fx_file *f, const char *name, uint64_t n, float from, uint32_t *seed)
 {
 	float *v = malloc(n * sizeof(*v));
 	uint64_t i;
@@ -249,8 +241,7 @@ static void add_vector(struct fx_file *f, const char *name, uint64_t n,
 	free(v);
 }
 
-static void add_layer(struct fx_file *f, const struct fx_model *m, uint32_t i,
-		      uint32_t *seed)
+static void add_layer(struct fx_file *f, const struct fx_model *m, uint32_t i, uint32_t *seed)
 {
 	const uint32_t q = m->n_head * m->head_dim;
 	const uint32_t kv = m->n_head_kv * m->head_dim;
@@ -258,18 +249,16 @@ static void add_layer(struct fx_file *f, const struct fx_model *m, uint32_t i,
 		const char *name;
 		uint32_t n_in, n_out;
 	} mats[] = {
-		{ "attn_q", m->n_embd, q }, { "attn_k", m->n_embd, kv },
-		{ "attn_v", m->n_embd, kv }, { "attn_output", q, m->n_embd },
-		{ "ffn_gate", m->n_embd, m->n_ff },
-		{ "ffn_up", m->n_embd, m->n_ff },
+		{ "attn_q", m->n_embd, q },	    { "attn_k", m->n_embd, kv },
+		{ "attn_v", m->n_embd, kv },	    { "attn_output", q, m->n_embd },
+		{ "ffn_gate", m->n_embd, m->n_ff }, { "ffn_up", m->n_embd, m->n_ff },
 		{ "ffn_down", m->n_ff, m->n_embd },
 	};
 	char name[64];
 	size_t j;
 
 	for (j = 0; j < sizeof(mats) / sizeof(mats[0]); j++) {
-		snprintf(name, sizeof(name), "blk.%u.%s.weight", i,
-			 mats[j].name);
+		snprintf(name, sizeof(name), "blk.%u.%s.weight", i, mats[j].name);
 		add_random(f, name, m->type, mats[j].n_in, mats[j].n_out, seed);
 	}
 	snprintf(name, sizeof(name), "blk.%u.attn_norm.weight", i);
@@ -294,15 +283,12 @@ void fx_model_add(struct fx_file *f, const struct fx_model *m)
 	fx_kv_u32(f, "llama.rope.dimension_count", m->rope_dim);
 	fx_kv_f32(f, "llama.rope.freq_base", 1000.0f);
 	fx_kv_f32(f, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
-	add_random(f, "token_embd.weight", m->type, m->n_embd, m->n_vocab,
-		   &seed);
+	add_random(f, "token_embd.weight", m->type, m->n_embd, m->n_vocab, &seed);
 	if (!m->tied)
-		add_random(f, "output.weight", m->type, m->n_embd, m->n_vocab,
-			   &seed);
+		add_random(f, "output.weight", m->type, m->n_embd, m->n_vocab, &seed);
 	add_vector(f, "output_norm.weight", m->n_embd, 0.5f, &seed);
 	if (m->rope_factors)
-		add_vector(f, "rope_freqs.weight", m->rope_dim / 2, 1.0f,
-			   &seed);
+		add_vector(f, "rope_freqs.weight", m->rope_dim / 2, 1.0f, &seed);
 	for (i = 0; i < m->n_layer; i++)
 		add_layer(f, m, i, &seed);
 }

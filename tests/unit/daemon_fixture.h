@@ -33,20 +33,18 @@ struct fx_file {
 	struct fx_tensor *tensors;
 };
 
-void fx_kv_raw(struct fx_file *f, const char *key, uint32_t type,
-	       const void *value, size_t n);
+void fx_kv_raw(struct fx_file *f, const char *key, uint32_t type, const void *value, size_t n);
 void fx_kv_u32(struct fx_file *f, const char *key, uint32_t v);
 void fx_kv_f32(struct fx_file *f, const char *key, float v);
 void fx_kv_bool(struct fx_file *f, const char *key, bool v);
 void fx_kv_str(struct fx_file *f, const char *key, const char *v);
-void fx_kv_strs(struct fx_file *f, const char *key, const char *const *v,
-		size_t n);
+void fx_kv_strs(struct fx_file *f, const char *key, const char *const *v, size_t n);
 void fx_kv_i32s(struct fx_file *f, const char *key, const int32_t *v, size_t n);
 void fx_kv_f32s(struct fx_file *f, const char *key, const float *v, size_t n);
 
 /* Add a tensor with a copy of @n elements quantised to @type. */
-void fx_tensor(struct fx_file *f, const char *name, enum gguf_type type,
-	       uint32_t n_dims, const uint64_t *ne, const float *v);
+void fx_tensor(struct fx_file *f, const char *name, enum gguf_type type, uint32_t n_dims,
+	       const uint64_t *ne, const float *v);
 
 /* The bytes of the file (version 3), 64-byte aligned, to be free()d. */
 uint8_t *fx_finish(const struct fx_file *f, size_t *len);
@@ -56,8 +54,8 @@ void fx_free(struct fx_file *f);
 struct fx_model {
 	uint32_t n_vocab, n_ctx, n_embd, n_layer, n_head, n_head_kv, head_dim;
 	uint32_t n_ff, rope_dim;
-	enum gguf_type type;	/* of the matrices */
-	bool tied;		/* no output.weight */
+	enum gguf_type type; /* of the matrices */
+	bool tied;	     /* no output.weight */
 	bool rope_factors;
 	uint32_t seed;
 };

@@ -18,9 +18,17 @@
 #include "daemon_fixture.h"
 
 static const struct fx_model tiny = {
-	.n_vocab = 40, .n_ctx = 64, .n_embd = 32, .n_layer = 2, .n_head = 4,
-	.n_head_kv = 2, .head_dim = 8, .n_ff = 64, .rope_dim = 8,
-	.type = GGUF_T_Q8_0, .seed = 7,
+	.n_vocab = 40,
+	.n_ctx = 64,
+	.n_embd = 32,
+	.n_layer = 2,
+	.n_head = 4,
+	.n_head_kv = 2,
+	.head_dim = 8,
+	.n_ff = 64,
+	.rope_dim = 8,
+	.type = GGUF_T_Q8_0,
+	.seed = 7,
 };
 
 /* Parse an exact-size copy, so that ASan sees any read beyond the end. */
@@ -38,8 +46,7 @@ static int try_parse(const uint8_t *p, size_t len, struct gguf **g, char *err)
 	return ret;
 }
 
-static void expect_refused(const uint8_t *p, size_t len, int code,
-			   const char *word)
+static void expect_refused(const uint8_t *p, size_t len, int code, const char *word)
 {
 	char err[GGUF_ERR_LEN];
 	struct gguf *g;
@@ -171,8 +178,7 @@ static void test_header(void **state)
 }
 
 /* One key-value pair of raw bytes after a good start. */
-static void expect_kv(uint32_t type, const void *value, size_t n, int code,
-		      const char *word)
+static void expect_kv(uint32_t type, const void *value, size_t n, int code, const char *word)
 {
 	struct fx_file f = { 0 };
 	size_t len;
@@ -197,18 +203,18 @@ static void test_values(void **state)
 	expect_kv(GGUF_BOOL, &two, 1, -EINVAL, "boolean");
 	expect_kv(GGUF_U64, "abc", 3, -EINVAL, "ends inside");
 
-	fx_put_u64(&b, UINT64_MAX);		/* a string of 2^64-1 bytes */
+	fx_put_u64(&b, UINT64_MAX); /* a string of 2^64-1 bytes */
 	expect_kv(GGUF_STR, b.p, b.n, -EINVAL, "claims 18446744073709551615");
 	b.n = 0;
-	fx_put_u32(&b, GGUF_ARR);		/* an array of arrays */
+	fx_put_u32(&b, GGUF_ARR); /* an array of arrays */
 	fx_put_u64(&b, 1);
 	expect_kv(GGUF_ARR, b.p, b.n, -EOPNOTSUPP, "nested");
 	b.n = 0;
-	fx_put_u32(&b, GGUF_U64);		/* elements that overflow */
+	fx_put_u32(&b, GGUF_U64); /* elements that overflow */
 	fx_put_u64(&b, UINT64_MAX / 8 + 2);
 	expect_kv(GGUF_ARR, b.p, b.n, -E2BIG, "array of");
 	b.n = 0;
-	fx_put_u32(&b, GGUF_U64);		/* more than the file holds */
+	fx_put_u32(&b, GGUF_U64); /* more than the file holds */
 	fx_put_u64(&b, 1000000);
 	expect_kv(GGUF_ARR, b.p, b.n, -EINVAL, "past the end");
 	b.n = 0;
@@ -257,9 +263,8 @@ static void test_keys(void **state)
 }
 
 /* A file with one tensor description of raw fields and @room bytes of data. */
-static void expect_tensor(uint32_t n_dims, const uint64_t *ne, uint32_t type,
-			  uint64_t offset, size_t room, int code,
-			  const char *word)
+static void expect_tensor(uint32_t n_dims, const uint64_t *ne, uint32_t type, uint64_t offset,
+			  size_t room, int code, const char *word)
 {
 	struct fx_buf b = { 0 };
 	uint32_t d;
@@ -358,8 +363,7 @@ static void test_not_files(void **state)
 }
 
 /* Build a model file, let @edit change it, and see model_from_gguf() refuse. */
-static void expect_model(void (*edit)(struct fx_file *f), int code,
-			 const char *word)
+static void expect_model(void (*edit)(struct fx_file *f), int code, const char *word)
 {
 	struct fx_file f = { 0 };
 	char err[GGUF_ERR_LEN] = "";
@@ -536,16 +540,11 @@ static void test_model_id(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good_file),
-		cmocka_unit_test(test_truncated),
-		cmocka_unit_test(test_corrupt_bytes),
-		cmocka_unit_test(test_header),
-		cmocka_unit_test(test_values),
-		cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_tensors),
-		cmocka_unit_test(test_tensor_pairs),
-		cmocka_unit_test(test_not_files),
-		cmocka_unit_test(test_models),
+		cmocka_unit_test(test_good_file),     cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_corrupt_bytes), cmocka_unit_test(test_header),
+		cmocka_unit_test(test_values),	      cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_tensors),	      cmocka_unit_test(test_tensor_pairs),
+		cmocka_unit_test(test_not_files),     cmocka_unit_test(test_models),
 		cmocka_unit_test(test_model_id),
 	};
 

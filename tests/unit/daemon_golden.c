@@ -18,8 +18,8 @@
 
 #include "daemon_run.h"
 
-#define TINY	"tests/data/hawk-tiny.gguf"
-#define GOLDEN	"tests/data/golden.json"
+#define TINY   "tests/data/hawk-tiny.gguf"
+#define GOLDEN "tests/data/golden.json"
 
 static json_t *golden;
 
@@ -33,8 +33,8 @@ static size_t read_ids(const json_t *array, int32_t *ids, size_t max)
 	return n;
 }
 
-static void expect_ids(const char *what, const int32_t *got, size_t n,
-		       const int32_t *want, size_t n_want)
+static void expect_ids(const char *what, const int32_t *got, size_t n, const int32_t *want,
+		       size_t n_want)
 {
 	size_t i;
 
@@ -42,8 +42,7 @@ static void expect_ids(const char *what, const int32_t *got, size_t n,
 		if (got[i] != want[i])
 			break;
 	if (n != n_want || i < n)
-		fail_msg("%s: token %zu differs (%zu tokens, wanted %zu)", what,
-			 i, n, n_want);
+		fail_msg("%s: token %zu differs (%zu tokens, wanted %zu)", what, i, n, n_want);
 }
 
 static void check_text(const struct run *r, const json_t *c)
@@ -91,8 +90,8 @@ static void check_generation(struct run *r, const json_t *c, uint32_t chunk)
 	n_prompt = read_ids(json_object_get(c, "prompt_tokens"), ids, 1500);
 	n_want = read_ids(json_object_get(c, "tokens"), want, 512);
 	if (prompt) {
-		assert_int_equal(tok_encode(r->t, prompt, strlen(prompt),
-					    TOK_ADD_SPECIAL, &enc, &n), 0);
+		assert_int_equal(
+			tok_encode(r->t, prompt, strlen(prompt), TOK_ADD_SPECIAL, &enc, &n), 0);
 		expect_ids(kind, enc, n, ids, n_prompt);
 		free(enc);
 	}
@@ -102,8 +101,7 @@ static void check_generation(struct run *r, const json_t *c, uint32_t chunk)
 		assert_true(tok_is_eog(r->t, ids[--n]));
 	expect_ids(kind, ids + n_prompt, n - n_prompt, want, n_want);
 	text = run_decode(r, ids + n_prompt, n_want, false);
-	assert_string_equal(text,
-			    json_string_value(json_object_get(c, "text")));
+	assert_string_equal(text, json_string_value(json_object_get(c, "text")));
 	free(text);
 }
 
@@ -134,8 +132,7 @@ int main(void)
 	int ret;
 
 	if (access(TINY, R_OK) || access(GOLDEN, R_OK)) {
-		printf("1..0 # SKIP no %s and %s below the current directory\n",
-		       TINY, GOLDEN);
+		printf("1..0 # SKIP no %s and %s below the current directory\n", TINY, GOLDEN);
 		return 0;
 	}
 	golden = json_load_file(GOLDEN, 0, &jerr);

@@ -13,24 +13,27 @@
 #include "exec/sample.h"
 
 const struct run_how run_hows[RUN_HOWS] = {
-	{ "c", EXEC_KV_F16, 1, 64 }, { "c", EXEC_KV_F32, 1, 1 },
-	{ "avx2", EXEC_KV_F16, 2, 64 }, { "avx2", EXEC_KV_F32, 1, 7 },
+	{ "c", EXEC_KV_F16, 1, 64 },	 { "c", EXEC_KV_F32, 1, 1 },
+	{ "avx2", EXEC_KV_F16, 2, 64 },	 { "avx2", EXEC_KV_F32, 1, 7 },
 	{ "avx512", EXEC_KV_F16, 2, 3 }, { "avx512", EXEC_KV_F32, 1, 64 },
 };
 
 bool run_open(struct run *r, const char *path, const struct run_how *how)
 {
 	const struct exec_config cfg = {
-		.n_threads = how->threads, .max_rows = RUN_CHUNK, .max_logits = 1,
-		.block_tokens = RUN_BT, .kv_type = how->kv, .isa = how->isa,
+		.n_threads = how->threads,
+		.max_rows = RUN_CHUNK,
+		.max_logits = 1,
+		.block_tokens = RUN_BT,
+		.kv_type = how->kv,
+		.isa = how->isa,
 	};
 	char err[GGUF_ERR_LEN];
 	uint32_t i;
 	int ret;
 
 	memset(r, 0, sizeof(*r));
-	if (model_load(path, &r->m, err) ||
-	    tok_create(r->m->gguf, r->m->cfg.n_vocab, &r->t, err))
+	if (model_load(path, &r->m, err) || tok_create(r->m->gguf, r->m->cfg.n_vocab, &r->t, err))
 		fail_msg("%s", err);
 	ret = exec_create(r->m, &cfg, &r->e, err);
 	if (ret && ret != -EOPNOTSUPP)
@@ -39,8 +42,7 @@ bool run_open(struct run *r, const char *path, const struct run_how *how)
 	if (r->n_blocks > RUN_MAX_TOKENS / RUN_BT)
 		r->n_blocks = RUN_MAX_TOKENS / RUN_BT;
 	for (i = 0; i < r->n_blocks; i++) {
-		r->blocks[i] = malloc(exec_kv_block_bytes(&r->m->cfg, RUN_BT,
-							  how->kv));
+		r->blocks[i] = malloc(exec_kv_block_bytes(&r->m->cfg, RUN_BT, how->kv));
 		assert_non_null(r->blocks[i]);
 	}
 	return !ret;
@@ -57,21 +59,18 @@ void run_close(struct run *r)
 	model_free(r->m);
 }
 
-static const float *step(struct run *r, const int32_t *ids, size_t from,
-			 size_t n)
+static const float *step(struct run *r, const int32_t *ids, size_t from, size_t n)
 {
 	struct exec_row rows[RUN_CHUNK];
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		rows[i] = (struct exec_row){ ids[from + i], from + i, r->blocks,
-					     i + 1 == n };
+		rows[i] = (struct exec_row){ ids[from + i], from + i, r->blocks, i + 1 == n };
 	assert_int_equal(exec_step(r->e, rows, n), 0);
 	return exec_logits(r->e, n - 1);
 }
 
-size_t run_generate(struct run *r, int32_t *ids, size_t n, size_t more,
-		    uint32_t chunk)
+size_t run_generate(struct run *r, int32_t *ids, size_t n, size_t more, uint32_t chunk)
 {
 	const float *logits = NULL;
 	size_t i, c, end = n + more;
@@ -89,8 +88,7 @@ size_t run_generate(struct run *r, int32_t *ids, size_t n, size_t more,
 	}
 }
 
-char *run_decode(const struct run *r, const int32_t *ids, size_t n,
-		 bool at_start)
+char *run_decode(const struct run *r, const int32_t *ids, size_t n, bool at_start)
 {
 	char *text = calloc(n + 1, tok_stream_max(r->t));
 	struct tok_stream s;

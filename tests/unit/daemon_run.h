@@ -6,9 +6,9 @@
 #include "exec/exec.h"
 #include "tok/tok.h"
 
-#define RUN_BT		16	/* tokens per block */
-#define RUN_CHUNK	64	/* most prompt tokens per step */
-#define RUN_MAX_TOKENS	2048
+#define RUN_BT	       16 /* tokens per block */
+#define RUN_CHUNK      64 /* most prompt tokens per step */
+#define RUN_MAX_TOKENS 2048
 
 struct run {
 	struct model *m;
@@ -25,7 +25,7 @@ struct run_how {
 	uint32_t threads, chunk;
 };
 
-#define RUN_HOWS	6
+#define RUN_HOWS 6
 extern const struct run_how run_hows[RUN_HOWS];
 
 /* False when this CPU lacks the instruction set; close it all the same. */
@@ -33,11 +33,9 @@ bool run_open(struct run *r, const char *path, const struct run_how *how);
 void run_close(struct run *r);
 
 /* Continue ids[0..n) greedily by up to @more tokens; returns the new count. */
-size_t run_generate(struct run *r, int32_t *ids, size_t n, size_t more,
-		    uint32_t chunk);
+size_t run_generate(struct run *r, int32_t *ids, size_t n, size_t more, uint32_t chunk);
 
 /* Text of some ids, to be free()d. */
-char *run_decode(const struct run *r, const int32_t *ids, size_t n,
-		 bool at_start);
+char *run_decode(const struct run *r, const int32_t *ids, size_t n, bool at_start);
 
 #endif

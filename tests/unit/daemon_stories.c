@@ -20,13 +20,12 @@
 static const struct {
 	const char *prompt, *text;
 } stories[] = {
-	{ "",
-	  "Once upon a time, there was a little girl named Lily. She loved to "
-	  "play outside in the park. One day, she saw a big, red ball. She "
-	  "wanted to play with it, but it was too high.\n"
-	  "Lily's mom said, \"Lily, let's go to the park.\" Lily was sad and "
-	  "didn't know what to do. She said, \"I want to play with your ball, "
-	  "but I can't find it.\"" },
+	{ "", "Once upon a time, there was a little girl named Lily. She loved to "
+	      "play outside in the park. One day, she saw a big, red ball. She "
+	      "wanted to play with it, but it was too high.\n"
+	      "Lily's mom said, \"Lily, let's go to the park.\" Lily was sad and "
+	      "didn't know what to do. She said, \"I want to play with your ball, "
+	      "but I can't find it.\"" },
 	{ "One day, a cat named Tom",
 	  "One day, a cat named Tom went to the park with his mom. They saw a "
 	  "big box with a big box. Tom wanted to play with it, but he was too "
@@ -45,16 +44,15 @@ static void check_story(const struct run_how *how, size_t i)
 	char *text;
 
 	if (run_open(&r, path, how)) {
-		assert_int_equal(tok_encode(r.t, stories[i].prompt,
-					    strlen(stories[i].prompt),
-					    TOK_ADD_SPECIAL, &prompt, &n), 0);
+		assert_int_equal(tok_encode(r.t, stories[i].prompt, strlen(stories[i].prompt),
+					    TOK_ADD_SPECIAL, &prompt, &n),
+				 0);
 		memcpy(ids, prompt, n * sizeof(*ids));
 		free(prompt);
 		n = run_generate(&r, ids, n, 180, how->chunk);
 		text = run_decode(&r, ids, n, true);
 		if (strncmp(text, stories[i].text, strlen(stories[i].text)))
-			fail_msg("%s, kv %d: '%s'", how->isa, (int)how->kv,
-				 text);
+			fail_msg("%s, kv %d: '%s'", how->isa, (int)how->kv, text);
 		free(text);
 	}
 	run_close(&r);
@@ -77,8 +75,7 @@ int main(void)
 	};
 	const char *shared = getenv("HAWK_SHARED");
 
-	snprintf(path, sizeof(path), "%s/models/stories260K.gguf",
-		 shared ? shared : "../shared");
+	snprintf(path, sizeof(path), "%s/models/stories260K.gguf", shared ? shared : "../shared");
 	if (access(path, R_OK)) {
 		printf("1..0 # SKIP no %s (set HAWK_SHARED)\n", path);
 		return 0;
