@@ -135,7 +135,7 @@ int main(void)
 		printf("1..0 # SKIP no %s and %s below the current directory\n", TINY, GOLDEN);
 		return 0;
 	}
-	golden = json_load_file(GOLDEN, 0, &jerr);
+	golden = json_load_file(GOLDEN, JSON_ALLOW_NUL, &jerr);
 	if (!golden) {
 		printf("Bail out! %s:%d: %s\n", GOLDEN, jerr.line, jerr.text);
 		return 1;
