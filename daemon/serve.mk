@@ -23,7 +23,7 @@ HAWKD_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/
 $(HAWKD_TESTS:$(BUILD)/tests/%=$(BUILD)/obj/tests/unit/%.o): \
 	CFLAGS_COMMON += -Idaemon -D_GNU_SOURCE
 
-$(HAWKD_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
+$(HAWKD_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(HAWKEXEC_TEST_OBJS) \
 		$(filter-out $(BUILD)/obj/daemon/main.o,$(HAWKD_OBJS)) $(HAWKD_LIBS)
 	@mkdir -p $(@D)
 	@echo "  LD      $@"

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: MIT
+/*
+ * serve_kv.c - the KV memory of sequences (daemon/kv) on the embedded backend:
+ * prefix reuse, rollback, tenants, spill and reload, a damaged flash file.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "kv/kv.h"
+#include "log.h"
+
+#define B		16u		/* tokens of a block */
+#define PAYLOAD		65536u		/* bytes of a block: 32 in a chunk */
+#define DRAM_BLOCKS	32u		/* one chunk */
+
+static char flash_path[] = "build/serve_kv.XXXXXX";
+
+struct env {
+	struct kv *kv;
+	uint8_t root[KV_KEY_BYTES];
+	int32_t tok[4096];
+	char err[KV_ERR_LEN];
+};
+
+static void fill_tokens(struct env *e, int32_t seed, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		e->tok[i] = seed * 100000 + (int32_t)i;
+}
+
+static void env_open(struct env *e, bool flash, bool no_cache)
+{
+	struct kv_config cfg = {
+		.block_payload = PAYLOAD, .block_tokens = B, .identity = "test",
+		.no_cache = no_cache,
+	};
+	char url[128];
+
+	snprintf(url, sizeof(url), flash ? "embed:?dram=2M&flash=%s&flash_size=16M" :
+		 "embed:?dram=2M", flash_path);
+	cfg.url = url;
+	if (kv_open(&cfg, &e->kv, e->err))
+		fail_msg("kv_open: %s", e->err);
+	kv_root(e->kv, "", 0, e->root);
+}
+
+static int setup(void **state)
+{
+	struct env *e = calloc(1, sizeof(*e));
+
+	env_open(e, false, false);
+	*state = e;
+	return 0;
+}
+
+static int setup_flash(void **state)
+{
+	struct env *e = calloc(1, sizeof(*e));
+
+	env_open(e, true, false);
+	*state = e;
+	return 0;
+}
+
+static int setup_no_cache(void **state)
+{
+	struct env *e = calloc(1, sizeof(*e));
+
+	env_open(e, false, true);
+	*state = e;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct env *e = *state;
+
+	kv_close(e->kv);
+	free(e);
+	return 0;
+}
+
+static uint64_t pinned(struct env *e)
+{
+	struct kv_stat st;
+
+	assert_int_equal(kv_get_stat(e->kv, &st), 0);
+	return st.space.pinned;
+}
+
+static void open_ok(struct env *e, struct kv_seq *s, uint32_t n_prompt, uint32_t n_total)
+{
+	if (kv_seq_open(e->kv, s, e->tok, n_prompt, n_total, e->root, e->err))
+		fail_msg("kv_seq_open: %s", e->err);
+}
+
+/* Every block holds its first token everywhere, so that a wrong block shows. */
+static void write_blocks(struct env *e, struct kv_seq *s, uint32_t from, uint32_t n_tokens)
+{
+	uint32_t i, k;
+
+	for (i = from; i < n_tokens / B; i++)
+		for (k = 0; k < PAYLOAD / 4; k++)
+			((int32_t *)s->addr[i])[k] = e->tok[i * B];
+}
+
+static void check_blocks(struct env *e, const struct kv_seq *s, uint32_t n_tokens)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < n_tokens / B; i++)
+		for (k = 0; k < PAYLOAD / 4; k++)
+			assert_int_equal(((int32_t *)s->addr[i])[k], e->tok[i * B]);
+}
+
+/* Run a whole sequence whose prompt is the first @n tokens. */
+static void run_seq(struct env *e, uint32_t n, uint32_t *dram, uint32_t *flash)
+{
+	struct kv_seq s;
+
+	open_ok(e, &s, n, n);
+	check_blocks(e, &s, kv_seq_cached(e->kv, &s));
+	*dram = s.tokens_dram;
+	*flash = s.tokens_flash;
+	write_blocks(e, &s, s.n_shared, n);
+	kv_seq_commit(e->kv, &s, e->tok, n);
+	kv_seq_close(e->kv, &s);
+	assert_int_equal(pinned(e), 0);
+}
+
+static void test_reuse(void **state)
+{
+	struct env *e = *state;
+	uint32_t dram, flash;
+
+	fill_tokens(e, 1, 200);
+	run_seq(e, 100, &dram, &flash);
+	assert_int_equal(dram, 0);
+	run_seq(e, 200, &dram, &flash);		/* 100 / 16 whole blocks are there */
+	assert_int_equal(dram, 96);
+	run_seq(e, 200, &dram, &flash);
+	assert_int_equal(dram, 192);
+	assert_int_equal(flash, 0);
+}
+
+/* The last prompt token is never taken from the cache: its logits are needed. */
+static void test_last_token(void **state)
+{
+	struct env *e = *state;
+	uint32_t dram, flash;
+
+	fill_tokens(e, 2, 64);
+	run_seq(e, 64, &dram, &flash);
+	run_seq(e, 64, &dram, &flash);
+	assert_int_equal(dram, 48);
+	run_seq(e, 63, &dram, &flash);
+	assert_int_equal(dram, 48);
+}
+
+/* A block is shared only when all tokens before it are the same. */
+static void test_chain(void **state)
+{
+	struct env *e = *state;
+	uint32_t dram, flash;
+
+	fill_tokens(e, 3, 100);
+	run_seq(e, 100, &dram, &flash);
+	e->tok[20]++;
+	run_seq(e, 100, &dram, &flash);
+	assert_int_equal(dram, 16);
+	e->tok[0]++;
+	run_seq(e, 100, &dram, &flash);
+	assert_int_equal(dram, 0);
+}
+
+static void test_tenants(void **state)
+{
+	struct env *e = *state;
+	uint32_t dram, flash;
+
+	fill_tokens(e, 4, 100);
+	run_seq(e, 100, &dram, &flash);
+	kv_root(e->kv, "other", 5, e->root);
+	run_seq(e, 100, &dram, &flash);
+	assert_int_equal(dram, 0);
+	run_seq(e, 100, &dram, &flash);
+	assert_int_equal(dram, 96);
+}
+
+/* Two sequences compute the same prompt at once: the second one's copy goes away. */
+static void test_duplicate(void **state)
+{
+	struct env *e = *state;
+	struct kv_seq a, b;
+	struct kv_stat st;
+
+	fill_tokens(e, 5, 64);
+	open_ok(e, &a, 64, 64);
+	open_ok(e, &b, 64, 64);
+	write_blocks(e, &a, 0, 64);
+	write_blocks(e, &b, 0, 64);
+	kv_seq_commit(e->kv, &a, e->tok, 64);
+	kv_seq_commit(e->kv, &b, e->tok, 64);
+	check_blocks(e, &b, 64);
+	kv_seq_close(e->kv, &a);
+	kv_seq_close(e->kv, &b);
+	assert_int_equal(kv_get_stat(e->kv, &st), 0);
+	assert_int_equal(st.space.blocks, 4);
+	assert_int_equal(st.space.pinned, 0);
+}
+
+/* Blocks that were not filled leave nothing behind. */
+static void test_unfilled(void **state)
+{
+	struct env *e = *state;
+	struct kv_seq s;
+	struct kv_stat st;
+
+	fill_tokens(e, 6, 64);
+	open_ok(e, &s, 40, 300);
+	write_blocks(e, &s, 0, 40);
+	kv_seq_commit(e->kv, &s, e->tok, 40);
+	kv_seq_close(e->kv, &s);
+	assert_int_equal(kv_get_stat(e->kv, &st), 0);
+	assert_int_equal(st.space.blocks, 2);
+}
+
+/* All or nothing: a sequence that does not fit holds nothing. */
+static void test_rollback(void **state)
+{
+	struct env *e = *state;
+	struct kv_seq a, b;
+
+	fill_tokens(e, 7, 512);
+	open_ok(e, &a, 100, 20 * B);
+	assert_int_equal(pinned(e), 20);
+	assert_int_equal(kv_seq_open(e->kv, &b, e->tok, 100, 20 * B, e->root, e->err), -ENOSPC);
+	assert_int_equal(pinned(e), 20);
+	kv_seq_close(e->kv, &a);
+	open_ok(e, &b, 100, 20 * B);
+	kv_seq_close(e->kv, &b);
+	assert_int_equal(kv_seq_open(e->kv, &b, e->tok, 100, (DRAM_BLOCKS + 1) * B, e->root,
+				     e->err), -E2BIG);
+	assert_int_equal(pinned(e), 0);
+}
+
+/* A full house can be used to the last block. */
+static void test_capacity(void **state)
+{
+	struct env *e = *state;
+	struct kv_seq s;
+	uint32_t i, dram, flash;
+
+	for (i = 0; i < 10; i++) {
+		fill_tokens(e, 20 + i, 100);
+		run_seq(e, 100, &dram, &flash);
+	}
+	assert_int_equal(kv_capacity_blocks(e->kv), DRAM_BLOCKS);
+	open_ok(e, &s, 16, DRAM_BLOCKS * B);
+	kv_seq_close(e->kv, &s);
+}
+
+static void test_no_cache(void **state)
+{
+	struct env *e = *state;
+	struct kv_stat st;
+	uint32_t dram, flash;
+
+	fill_tokens(e, 8, 100);
+	run_seq(e, 100, &dram, &flash);
+	run_seq(e, 100, &dram, &flash);
+	assert_int_equal(dram, 0);
+	assert_int_equal(kv_get_stat(e->kv, &st), 0);
+	assert_int_equal(st.space.blocks, 0);
+}
+
+static void test_spill(void **state)
+{
+	struct env *e = *state;
+	uint32_t i, dram, flash;
+
+	for (i = 0; i < 8; i++) {
+		fill_tokens(e, 40 + i, 200);
+		run_seq(e, 200, &dram, &flash);
+		assert_int_equal(dram + flash, 0);
+	}
+	for (i = 0; i < 8; i++) {
+		fill_tokens(e, 40 + i, 200);
+		run_seq(e, 200, &dram, &flash);
+		assert_int_equal(dram + flash, 192);
+		if (i == 0)
+			assert_int_equal(flash, 192);
+	}
+}
+
+/* Bytes on flash that are not what was written are a miss, never data. */
+static void test_damaged_flash(void **state)
+{
+	struct env *e = *state;
+	static char junk[1 << 20];
+	struct kv_stat st;
+	uint32_t i, dram, flash;
+	int fd;
+
+	for (i = 0; i < 8; i++) {
+		fill_tokens(e, 60 + i, 200);
+		run_seq(e, 200, &dram, &flash);
+	}
+	memset(junk, 0x5a, sizeof(junk));
+	fd = open(flash_path, O_WRONLY);
+	assert_true(fd >= 0);
+	for (i = 0; i < 16; i++)
+		assert_int_equal(pwrite(fd, junk, sizeof(junk), (off_t)i << 20), sizeof(junk));
+	assert_int_equal(fsync(fd), 0);
+	close(fd);
+	fill_tokens(e, 60, 200);
+	/*
+	 * Each run checks what it was given.  A damaged block is found, and its key
+	 * freed, only when a reload reaches it, so the cache is whole again after as
+	 * many runs as there are blocks.
+	 */
+	for (i = 0; i < 13; i++) {
+		run_seq(e, 200, &dram, &flash);
+		assert_int_equal(flash, 0);
+	}
+	assert_int_equal(dram, 192);
+	assert_int_equal(kv_get_stat(e->kv, &st), 0);
+	assert_true(st.reload_failed > 0);
+}
+
+static void test_errors(void **state)
+{
+	struct kv_config cfg = { .block_payload = 3u << 20, .block_tokens = 16,
+				 .identity = "x", .url = "embed:?dram=8M" };
+	char err[KV_ERR_LEN];
+	struct kv *kv;
+
+	(void)state;
+	assert_int_equal(kv_open(&cfg, &kv, err), -EINVAL);
+	assert_non_null(strstr(err, "--block-tokens"));
+	cfg.block_payload = 4096;
+	cfg.url = "embed:?dram=8M&flash=/nonexistent/kv&flash_size=8M";
+	assert_int_equal(kv_open(&cfg, &kv, err), -ENOENT);
+	assert_non_null(strstr(err, "/nonexistent/kv"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_reuse, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_last_token, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_chain, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_tenants, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_duplicate, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_unfilled, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rollback, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_capacity, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_cache, setup_no_cache, teardown),
+		cmocka_unit_test_setup_teardown(test_spill, setup_flash, teardown),
+		cmocka_unit_test_setup_teardown(test_damaged_flash, setup_flash, teardown),
+		cmocka_unit_test(test_errors),
+	};
+	int fd, ret;
+
+	log_init(false);
+	fd = mkstemp(flash_path);
+	if (fd < 0) {
+		strcpy(flash_path, "/tmp/serve_kv.XXXXXX");
+		fd = mkstemp(flash_path);
+	}
+	if (fd >= 0)
+		close(fd);
+	ret = cmocka_run_group_tests_name("serve_kv", tests, NULL, NULL);
+	unlink(flash_path);
+	return ret;
+}
