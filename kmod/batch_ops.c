@@ -22,6 +22,12 @@ static int hawk_item_check(struct hawk_job *job, const struct hawk_item *it)
 	return 0;
 }
 
+/* A new LID must be one of the space's geometry. */
+static bool hawk_item_fits(struct hawk_job *job, u64 lid)
+{
+	return hawk_lid_fits(lid, job->as->info.layers, job->as->info.head_groups);
+}
+
 /* For the caller to see: the LID of the block, not of a token in it. */
 static void hawk_item_round(struct hawk_job *job, struct hawk_item *it)
 {
@@ -46,6 +52,8 @@ static int hawk_step_alloc(struct hawk_job *job, u32 i)
 
 	if (ret)
 		return ret;
+	if (!hawk_item_fits(job, it->lid))
+		return -EINVAL;
 	hawk_item_round(job, it);
 	ret = hawk_block_alloc(s, it->lid, hawk_item_key(it), job->arg.tier, job->now,
 			       nowait ? NULL : &job->plan, &it->vt);
@@ -243,6 +251,8 @@ static int hawk_step_fork(struct hawk_job *job, u32 i)
 
 	if (ret)
 		return ret;
+	if (!hawk_item_fits(job, it->arg))
+		return -EINVAL;
 	hawk_item_round(job, it);
 	ret = hawk_block_fork(job->as->space, it->lid, it->arg);
 	it->vt = hawk_space_translate(job->as->space, it->lid);

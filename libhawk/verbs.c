@@ -19,8 +19,7 @@ static bool lid_ok(const struct ekv *kv, u64 lid)
 {
 	const struct hawk_space_create *g = &kv->sp->geo;
 
-	return hawk_lid_seq(lid) && hawk_lid_layer(lid) < g->layers &&
-	       hawk_lid_head(lid) < g->head_groups;
+	return hawk_lid_fits(lid, g->layers, g->head_groups);
 }
 
 /* The key of an item, NULL for none. */

@@ -28,6 +28,13 @@ static inline u32 hawk_lid_tok(u64 lid)
 	return (u32)lid;
 }
 
+/* Whether a space of @layers and @head_groups may have such a block. */
+static inline bool hawk_lid_fits(u64 lid, u32 layers, u32 head_groups)
+{
+	return hawk_lid_seq(lid) && hawk_lid_layer(lid) < layers &&
+	       hawk_lid_head(lid) < head_groups;
+}
+
 /* The LID of the block that holds token tok of @lid. */
 static inline u64 hawk_lid_block(u64 lid, u32 block_tokens)
 {
