@@ -35,6 +35,7 @@ $(BUILD)/bin/hawk-exec: $(BUILD)/obj/daemon/exec/hawk_exec.o $(HAWKEXEC_LIB)
 
 LIBS  += $(HAWKEXEC_LIB)
 PROGS += $(BUILD)/bin/hawk-exec
+MANPAGES += daemon/man/hawk-exec.1
 
 # Unit tests: tests/unit/daemon_NAME.c
 HAWKEXEC_TESTS := $(addprefix $(BUILD)/tests/,daemon_gguf daemon_tok daemon_exec \
