@@ -42,6 +42,25 @@ static struct hawk_block *block_start(struct hawk_space *s, u64 lid, u32 tier, u
 	return blk;
 }
 
+/*
+ * A host frame for a new block and the slots it needs, or nothing.  The frame first:
+ * a block dropped for its frame leaves its slots too, which saves a search for them.
+ */
+static int take_room(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
+		     struct hawk_want *w, bool map, u32 *got, u32 *frame)
+{
+	int ret = hawk_host_frame(s, b, tier, w, got, frame);
+
+	if (ret)
+		return ret;
+	ret = hawk_spare_block(s, b, w);
+	if (!ret && map && !b->fl[HAWK_RES_MAP].n)
+		ret = hawk_want_ask(s, w, b - s->bucket, HAWK_RES_MAP, HAWK_REACH_ALL) ?: -ENOSPC;
+	if (ret)
+		hawk_res_push(s, b, *got, *frame);
+	return ret;
+}
+
 static int alloc_locked(struct hawk_space *s, struct hawk_bucket *b, u64 lid, const u8 *key,
 			u32 tier, u64 now, struct hawk_want *w, u64 *vt)
 {
@@ -52,12 +71,7 @@ static int alloc_locked(struct hawk_space *s, struct hawk_bucket *b, u64 lid, co
 	ret = lid_taken(s, lid);
 	if (ret)
 		return ret;
-	ret = hawk_spare_block(s, b, w);
-	if (ret)
-		return ret;
-	if (!b->fl[HAWK_RES_MAP].n)
-		return hawk_want_ask(s, w, b - s->bucket, HAWK_RES_MAP, HAWK_REACH_ALL) ?: -ENOSPC;
-	ret = hawk_host_frame(s, b, tier, w, &tier, &frame);
+	ret = take_room(s, b, tier, w, true, &tier, &frame);
 	if (ret)
 		return ret;
 
@@ -266,9 +280,7 @@ static int split(struct hawk_space *s, struct hawk_block **pblk, struct hawk_map
 
 	if (!w->plan || hawk_plan_full(w->plan))
 		return -EAGAIN;
-	ret = hawk_spare_block(s, b, w);
-	if (!ret)
-		ret = hawk_host_frame(s, b, old->htier, w, &tier, &frame);
+	ret = take_room(s, b, old->htier, w, false, &tier, &frame);
 	if (ret)
 		return ret;
 	blk = block_start(s, lid, tier, frame, now);

@@ -95,13 +95,14 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier,
 	for (t = 0; t < HAWK_TIERS_MAX && !w->ahead; t++) {
 		if (!(s->flash_tiers & (1u << t)))
 			continue;
+		/* a search of all buckets costs less than what the dropped block took */
+		ret = hawk_want_ask(s, w, home, t, HAWK_REACH_ALL);
+		if (ret)
+			return ret;
 		*tier = t;
 		*frame = flash_reclaim(s, b, t, htier);
 		if (*frame != HAWK_NONE)
 			return 0;
-		ret = hawk_want_ask(s, w, home, t, HAWK_REACH_ALL);
-		if (ret)
-			return ret;
 	}
 	return -ENOSPC;
 }
@@ -247,11 +248,9 @@ int hawk_spare_block(struct hawk_space *s, struct hawk_bucket *b, struct hawk_wa
 		return 0;
 	if (hawk_want_ask(s, w, home, res, HAWK_REACH_NEAR))
 		return -ENOBUFS;
-	if (forget(s, b, s->flash_tiers))
-		goto ended;
 	if (hawk_want_ask(s, w, home, res, HAWK_REACH_ALL))
 		return -ENOBUFS;
-	if (forget(s, b, s->host_tiers))
+	if (forget(s, b, s->flash_tiers) || forget(s, b, s->host_tiers))
 		goto ended;
 	return hawk_want_ask(s, w, home, res, HAWK_REACH_EVICT) ?: -ENOSPC;
 
