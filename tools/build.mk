@@ -11,7 +11,7 @@ $(BUILD)/bin/hawkctl: $(HAWKCTL_OBJS) $(BUILD)/lib/libhawk.a
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -ljansson -luring
 
 PROGS	 += $(BUILD)/bin/hawkctl
-MANPAGES += tools/hawkctl/hawkctl.8
+MANPAGES += tools/hawkctl/hawkctl.8 tools/lab/hawk-lab.1
 
 ## make demo	the main job on the embedded backend, checked token by token
 .PHONY: demo

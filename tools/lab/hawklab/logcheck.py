@@ -4,14 +4,14 @@
 import re
 
 BAD = re.compile(
-    r"WARNING:|BUG:|BUG at|Oops|general protection fault|Kernel panic|kernel panic"
+    r"WARNING:|BUG:|BUG at|Oops|general protection fault|Kernel panic"
     r"|KASAN|UBSAN|KCSAN|KFENCE|DEBUG_LOCKS_WARN_ON"
     r"|possible (?:circular|recursive) locking|inconsistent lock state|suspicious RCU usage"
-    r"|INFO: (?:task .* blocked|rcu|possible)|soft lockup|hard LOCKUP|stall"
+    r"|INFO: (?:task .* blocked|rcu|possible)|soft lockup|hard LOCKUP|rcu.*stall|self-detected"
     r"|refcount_t:|sleeping function called|scheduling while atomic|bad unlock balance"
     r"|ODEBUG:|DMA-API: .*(?:error|leak)|list_(?:add|del) corruption"
-    r"|unreferenced object|kmemleak: \d+ new suspected|Objects remaining|memory leak"
-    r"|Bad page (?:state|map)|BUG .*: |Call Trace:")
+    r"|unreferenced object|Objects remaining"
+    r"|Bad page (?:state|map)|BUG [^:]*: |Call Trace:")
 
 
 def after_mark(text, mark):
