@@ -22,8 +22,6 @@
 #include "exec/sample.h"
 
 #define N_TOK 70 /* length of a test sequence */
-#define BT    16 /* tokens per block */
-#define N_BLK ((N_TOK + BT - 1) / BT)
 
 /*
  * Sizes that are not multiples of a vector, except for Q8_0; large enough that
@@ -56,6 +54,13 @@ static const struct fx_model even_model = {
 	.tied = true,
 	.seed = 12,
 };
+
+static uint32_t bt = 16; /* tokens per block */
+
+static uint32_t n_blocks(void)
+{
+	return (N_TOK + bt - 1) / bt;
+}
 
 static const enum gguf_type types[] = {
 	GGUF_T_F32,
@@ -102,7 +107,7 @@ static struct exec *make_exec(const struct model *m, const char *isa, uint32_t t
 	const struct exec_config cfg = {
 		.n_threads = threads,
 		.max_rows = 3 * N_TOK,
-		.block_tokens = BT,
+		.block_tokens = bt,
 		.kv_type = kv,
 		.isa = isa,
 	};
@@ -120,7 +125,7 @@ static struct exec *make_exec(const struct model *m, const char *isa, uint32_t t
 /* A sequence with its KV blocks, which start out as garbage. */
 struct seq {
 	int32_t ids[N_TOK];
-	void *blocks[N_BLK];
+	void *blocks[N_TOK];
 	size_t block_bytes;
 	float *logits; /* [N_TOK][n_vocab] */
 };
@@ -131,8 +136,8 @@ static void seq_init(struct seq *s, const struct model *m, enum exec_kv_type kv,
 
 	for (i = 0; i < N_TOK; i++)
 		s->ids[i] = fx_rand(&seed) % m->cfg.n_vocab;
-	s->block_bytes = exec_kv_block_bytes(&m->cfg, BT, kv);
-	for (i = 0; i < N_BLK; i++) {
+	s->block_bytes = exec_kv_block_bytes(&m->cfg, bt, kv);
+	for (i = 0; i < n_blocks(); i++) {
 		s->blocks[i] = malloc(s->block_bytes);
 		assert_non_null(s->blocks[i]);
 		memset(s->blocks[i], 0xff, s->block_bytes); /* NaNs */
@@ -145,7 +150,7 @@ static void seq_free(struct seq *s)
 {
 	uint32_t i;
 
-	for (i = 0; i < N_BLK; i++)
+	for (i = 0; i < n_blocks(); i++)
 		free(s->blocks[i]);
 	free(s->logits);
 }
@@ -186,7 +191,7 @@ static void expect_same(const struct seq *a, const struct seq *b, const struct m
 
 	if (memcmp(a->logits, b->logits, sizeof(float) * N_TOK * m->cfg.n_vocab))
 		fail_msg("logits differ: %s", what);
-	for (i = 0; i < N_BLK; i++)
+	for (i = 0; i < n_blocks(); i++)
 		if (memcmp(a->blocks[i], b->blocks[i], a->block_bytes))
 			fail_msg("KV block %u differs: %s", i, what);
 }
@@ -345,7 +350,7 @@ static void check_reference(const struct fx_model *shape, enum gguf_type type, c
 		for (i = 0; i < (size_t)N_TOK * l.m->cfg.n_vocab; i++)
 			worst = fmax(worst, fabs(s.logits[i] - want[i]));
 		if (!(worst < bar))
-			fail_msg("%s %s: off by %g", isa, gguf_type_name(type), worst);
+			fail_msg("%s %s: off by %g", exec_isa_name(e), gguf_type_name(type), worst);
 		free(want);
 		seq_free(&s);
 	}
@@ -422,7 +427,7 @@ static void check_batched(const struct model *m, struct exec *e, const struct se
 static void check_prefix(const struct model *m, struct exec *e, const struct seq *base,
 			 enum exec_kv_type kv)
 {
-	const uint32_t n_blk = 2, n_tok = n_blk * BT;
+	const uint32_t n_blk = bt > N_TOK / 2 ? 0 : N_TOK / 2 / bt, n_tok = n_blk * bt;
 	struct seq s;
 	uint32_t i;
 
@@ -482,6 +487,21 @@ static void test_invariance_f32(void **state)
 	}
 }
 
+/* Blocks of one token, of odd sizes, and longer than the sequence. */
+static void test_block_sizes(void **state)
+{
+	static const uint32_t sizes[] = { 1, 5, 64, 100 };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		bt = sizes[i];
+		check_reference(&odd_model, GGUF_T_F16, NULL, EXEC_KV_F32);
+		check_invariance(&odd_model, GGUF_T_F16, NULL, EXEC_KV_F16);
+	}
+	bt = 16;
+}
+
 /* Logits only where asked for, and the same ones. */
 static void test_wanted_rows(void **state)
 {
@@ -521,7 +541,7 @@ static void test_bad_steps(void **state)
 		.n_threads = 1,
 		.max_rows = 4,
 		.max_logits = 2,
-		.block_tokens = BT,
+		.block_tokens = bt,
 	};
 	char err[GGUF_ERR_LEN];
 	struct exec_row rows[N_TOK], bad;
@@ -544,7 +564,7 @@ static void test_bad_steps(void **state)
 	bad = rows[0];
 	bad.pos = l.m->cfg.n_ctx;
 	assert_int_equal(exec_step(e, &bad, 1), -EINVAL);
-	bad = rows[BT + 1];
+	bad = rows[bt + 1];
 	free(s.blocks[0]);
 	s.blocks[0] = NULL;
 	assert_int_equal(exec_step(e, &bad, 1), -EINVAL);
@@ -672,8 +692,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_half),	       cmocka_unit_test(test_against_reference),
 		cmocka_unit_test(test_invariance_f16), cmocka_unit_test(test_invariance_f32),
-		cmocka_unit_test(test_wanted_rows),    cmocka_unit_test(test_bad_steps),
-		cmocka_unit_test(test_bad_configs),    cmocka_unit_test(test_sampling),
+		cmocka_unit_test(test_block_sizes),    cmocka_unit_test(test_wanted_rows),
+		cmocka_unit_test(test_bad_steps),      cmocka_unit_test(test_bad_configs),
+		cmocka_unit_test(test_sampling),
 	};
 
 	return cmocka_run_group_tests_name("daemon_exec", tests, NULL, NULL);
