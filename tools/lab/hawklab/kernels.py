@@ -149,7 +149,8 @@ def needed_packages(apt):
         if package in found:
             continue
         text = run(["apt-cache", *apt, "show", "--no-all-versions", package], f"find {package}")
-        fields = dict(line.split(": ", 1) for line in text.splitlines() if re.match(r"\w.*: ", line))
+        fields = dict(line.split(": ", 1) for line in text.splitlines()
+                      if re.match(r"\w.*: ", line))
         found[package] = fields["Version"]
         for dep in re.split(r"[,|]\s*", fields.get("Depends", "")):
             if WANTED.match(dep):

@@ -20,7 +20,7 @@ def size_bytes(text):
 
 
 def numa(cpus, mem):
-    """Two nodes that share the memory and the CPUs evenly; node 1 has none when there is one CPU."""
+    """Two nodes with half the memory and the CPUs each; of one CPU, node 0 has it."""
     half, first = mem // 2, (cpus + 1) // 2
     args = ["-smp", f"{cpus},sockets=1,cores={cpus}", "-m", f"{mem >> 20}M"]
     for node, size, lo, hi in ((0, mem - half, 0, first - 1), (1, half, first, cpus - 1)):
