@@ -17,6 +17,9 @@ import dataset
 import gguf_read
 import reference
 
+# Tokens computed at a time: bounds the memory that attention takes.
+CHUNK = 256
+
 
 def log_softmax_at(logits, targets):
     top = logits.max(axis=1)
@@ -33,8 +36,10 @@ def perplexity(model, meta, tok, docs):
         for at in range(0, len(ids), model.n_ctx):
             part = start + ids[at:at + model.n_ctx]
             model.clear()
-            logits = model.forward(part[:-1])
-            nats -= float(log_softmax_at(logits, part[1:]).sum())
+            for first in range(0, len(part) - 1, CHUNK):
+                targets = part[first + 1:first + 1 + CHUNK]
+                logits = model.forward(part[first:first + len(targets)])
+                nats -= float(log_softmax_at(logits, targets).sum())
         tokens += len(ids)
         size += len(text.encode("utf-8"))
         print(f"\r{i + 1}/{len(docs)} documents, perplexity {math.exp(nats / tokens):.3f} ",

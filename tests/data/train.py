@@ -30,7 +30,7 @@ from optim import Muon
 
 BATCH_TOKENS = 4096
 WARM_UP, DECAY_FROM = 0.02, 0.55
-WINDOW_FROM = ((0.90, 2048), (0.75, 1024), (0.50, 256), (0.0, 128))
+WINDOW_FROM = ((0.92, 2048), (0.80, 1024), (0.60, 256), (0.0, 128))
 
 
 def vocabulary(work, texts, n_vocab):
