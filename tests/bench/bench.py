@@ -1,0 +1,429 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Measures Hawk beside its peers, native and in the lab's virtual machine, prints a table
+and writes bench.json. See tests/bench/README.md."""
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+REPO = Path(__file__).resolve().parents[2]
+
+# name: (where, program, bar or None, peer). A ratio above 1 means that Hawk is better.
+FIGURES = {
+    "translate_vs_lfht": ("native", "translate", 4, "liburcu cds_lfht, QSBR"),
+    "alloc_evict_vs_global_lru_t1": ("native", "alloc", None, "mutex + global LRU"),
+    "alloc_evict_vs_global_lru_t2": ("native", "alloc", 1.5, "mutex + global LRU"),
+    "alloc_evict_vs_global_lru_t4": ("native", "alloc", None, "mutex + global LRU"),
+    "hitrate_vs_global_lru_1k": ("native", "hitrate", None, "global LRU, 1,000 blocks"),
+    "hitrate_vs_global_lru": ("native", "hitrate", 0.988, "global LRU, 5,000 blocks"),
+    "hitrate_vs_global_lru_10k": ("native", "hitrate", None, "global LRU, 10,000 blocks"),
+    "hitrate_vs_global_lru_30k": ("native", "hitrate", None, "global LRU, 30,000 blocks"),
+    "reload_vs_fio": ("native", "reload", 0.85, "fio io_uring, 128 KiB"),
+    "reload_vs_fio_1m": ("native", "reload", 0.85, "fio io_uring, 1 MiB"),
+    "decode_hawk_vs_private": ("native", "decode", 0.97, "private array, the worse of 1 and 8"),
+    "decode_hawk_vs_private_b1": ("native", "decode", 0.97, "private array, batch 1"),
+    "decode_hawk_vs_private_b8": ("native", "decode", 0.97, "private array, batch 8"),
+    "translate_vs_ioctl": ("vm", "translate", None, "HAWK_IOC_TRANSLATE, 1 LID"),
+    "translate_vs_ioctl_64": ("vm", "translate", None, "HAWK_IOC_TRANSLATE, 64 LIDs"),
+    "get_vs_redis_128k": ("vm", "get", 5, "Redis GET, 128 KiB"),
+    "get_vs_redis_1m": ("vm", "get", 5, "Redis GET, 1 MiB"),
+    "reload_vs_fio_vm": ("vm", "reload", 0.85, "fio io_uring, 128 KiB, NVMe"),
+}
+LOWER_IS_BETTER = ("ns", "us", "ms", "s")
+DEPTHS = (4, 16, 32, 64, 128)
+FLASH_BYTES = 1 << 30
+VM_TIMEOUT = 600
+
+
+class BenchError(Exception):
+    """A benchmark could not run; the message says why and what to do."""
+
+
+def say(text):
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        description="Measure Hawk beside its peers; print a table, write bench.json.")
+    parser.add_argument("--build", default="build", metavar="DIR",
+                        help="build folder (default: build)")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME",
+                        help="only figures whose name starts with NAME; may be repeated")
+    parser.add_argument("--where", choices=("native", "vm"), help="only figures measured there")
+    parser.add_argument("--quick", action="store_true",
+                        help="shorter measurements, for trying the benchmarks out")
+    parser.add_argument("--runs", type=int, default=0, help="runs of each side (default: 7, or 5 "
+                        "in the VM and for reload)")
+    parser.add_argument("--kernel", default="6.1", help="kernel of the VM (default: 6.1)")
+    parser.add_argument("--json", metavar="FILE", help="result file (default: DIR/bench.json)")
+    parser.add_argument("--list", action="store_true", help="list the figures and stop")
+    parser.add_argument("--guest", metavar="FILE", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+class Bench:
+    """The figures asked for and what has been measured of them."""
+
+    def __init__(self, args):
+        self.args = args
+        self.build = (REPO / args.build).resolve()
+        self.names = [n for n, f in FIGURES.items()
+                      if (not args.only or any(n.startswith(o) for o in args.only))
+                      and (not args.where or f[0] == args.where)]
+        self.samples = {}
+        self.units = {}
+        self.skipped = {}
+        self.notes = {}
+
+    def wants(self, where, program):
+        return any(FIGURES[n][:2] == (where, program) for n in self.names)
+
+    def runs(self, default):
+        return self.args.runs or default
+
+    def ms(self, full):
+        return full // 4 if self.args.quick else full
+
+    def skip(self, where, program, why):
+        for name in self.names:
+            if FIGURES[name][:2] == (where, program):
+                self.skipped[name] = why
+        say(f"{program} ({where}): skipped: {why}")
+
+    def add(self, name, side, value, unit):
+        self.samples.setdefault(name, {"ours": [], "peer": []})[side].append(value)
+        self.units[name] = unit
+
+    def path(self, program):
+        path = self.build / "bench" / program
+        if not path.exists():
+            raise BenchError(f"{path} is missing; run: make bench-build")
+        return str(path)
+
+    def take(self, line, rename=None):
+        """One JSON line of a program."""
+        m = json.loads(line)
+        self.add(rename or m["name"], m["side"], m["value"], m["unit"])
+
+    def run(self, program, *args, stdin=None):
+        """Run a program to its end and take all that it measures."""
+        argv = [self.path(program), *map(str, args)]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=stdin, text=True) as p:
+            for line in p.stdout:
+                self.take(line)
+        if p.returncode:
+            raise BenchError(f"{program} ended with status {p.returncode}; its message is above")
+
+    def rows(self):
+        return [self.row(n) for n in self.names if n in self.samples]
+
+    def row(self, name):
+        """Ratio: median over the pairs of runs, so that what slows both cancels out."""
+        where, _, bar, peer = FIGURES[name]
+        ours, peers = self.samples[name]["ours"], self.samples[name]["peer"]
+        lower = self.units[name] in LOWER_IS_BETTER
+        ratios = [p / o if lower else o / p for o, p in zip(ours, peers)]
+        ratio = statistics.median(ratios)
+        return {"name": name, "unit": self.units[name], "ours": statistics.median(ours),
+                "peer": statistics.median(peers), "peer_name": peer, "ratio": round(ratio, 3),
+                "bar": bar, "runs": len(ratios),
+                "spread": round((max(ratios) - min(ratios)) / ratio, 3), "where": where,
+                **({"note": self.notes[name]} if name in self.notes else {})}
+
+
+# ---- native ----
+
+def bench_translate(b):
+    b.run("translate", "-r", b.runs(7), "-m", b.ms(400))
+
+
+def bench_alloc(b):
+    b.run("alloc", "-r", b.runs(7), "-m", b.ms(600))
+
+
+def trace_file():
+    folder = Path(os.environ.get("HAWK_TRACES") or REPO.parent / "shared" / "traces")
+    return folder / "mooncake_fast25_conversation_trace.jsonl"
+
+
+def bench_hitrate(b):
+    """Counts, so one run of each is exact."""
+    trace = trace_file()
+    if not trace.exists():
+        b.skip("native", "hitrate", f"{trace} is not there; set HAWK_TRACES to the folder of "
+               "the Mooncake trace")
+        return
+    with tempfile.TemporaryFile("w+") as flat:
+        with trace.open() as f:
+            for line in f:
+                flat.write("".join(f"{h}\n" for h in json.loads(line)["hash_ids"]) + "\n")
+        flat.seek(0)
+        b.run("hitrate", stdin=flat)
+
+
+def fio_rate(path, block, depth, seconds):
+    """MB/s of random reads."""
+    out = subprocess.run(
+        ["fio", "--name=reload", f"--filename={path}", "--rw=randread", f"--bs={block}",
+         "--ioengine=io_uring", "--direct=1", f"--iodepth={depth}", f"--size={FLASH_BYTES}",
+         f"--runtime={seconds}", "--time_based", "--output-format=json"],
+        stdout=subprocess.PIPE, text=True, check=True).stdout
+    return json.loads(out[out.index("{"):])["jobs"][0]["read"]["bw_bytes"] / 1e6
+
+
+def best_depth(path, block, seconds):
+    rates = {d: fio_rate(path, block, d, seconds) for d in DEPTHS}
+    say("  fio by depth: " + ", ".join(f"{d}: {r:.0f} MB/s" for d, r in rates.items()))
+    return max(rates, key=rates.get)
+
+
+def reload_pairs(b, name, path, block, args):
+    """Passes of the reload program and fio on the same file in turns."""
+    seconds = 1 if b.args.quick else 2
+    with subprocess.Popen([b.path("reload"), "-b", str(block), *args], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+        if p.stdout.readline() != "ready\n":
+            raise BenchError("reload could not fill its space; its message is above")
+        depth = best_depth(path, block, seconds)
+        b.notes[name] = f"fio at depth {depth}"
+        for _ in range(b.runs(5)):
+            p.stdin.write("\n")
+            p.stdin.flush()
+            line = p.stdout.readline()
+            if not line:
+                raise BenchError("reload failed; its message is above")
+            b.take(line, name)
+            b.add(name, "peer", fio_rate(path, block, depth, seconds), "MB/s")
+        p.stdin.close()
+        p.wait()
+
+
+def write_whole(path, size):
+    """Blocks never written would be read without touching the drive."""
+    piece = os.urandom(1 << 20)
+    with open(path, "wb") as f:
+        for _ in range(size >> 20):
+            f.write(piece)
+        os.fsync(f.fileno())
+
+
+def bench_reload(b):
+    path = b.build / "bench" / "flash.img"
+    try:
+        for name, block in (("reload_vs_fio", 128 << 10), ("reload_vs_fio_1m", 1 << 20)):
+            if name in b.names:
+                say(f"  {name}: writing {FLASH_BYTES >> 20} MiB to {path}")
+                write_whole(path, FLASH_BYTES)
+                url = f"embed:?dram=256M&flash={path}&flash_size={FLASH_BYTES}"
+                reload_pairs(b, name, path, block, ["-u", url])
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def bench_decode(b):
+    model = REPO / "tests" / "data" / "hawk-tiny.gguf"
+    if not model.exists():
+        b.skip("native", "decode", f"{model} is not there")
+        return
+    b.run("decode", "-f", model, "-r", b.runs(7), "-m", b.ms(600))
+    parts = [b.row(n) for n in ("decode_hawk_vs_private_b1", "decode_hawk_vs_private_b8")]
+    worst = min(parts, key=lambda r: r["ratio"])["name"]
+    b.samples["decode_hawk_vs_private"] = b.samples[worst]
+    b.units["decode_hawk_vs_private"] = b.units[worst]
+    b.notes["decode_hawk_vs_private"] = "batch " + worst[-1]
+
+
+# ---- in the virtual machine ----
+
+class Redis:
+    """A Redis server of our own on a UNIX socket in a folder of its own."""
+
+    def __enter__(self):
+        self.dir = tempfile.mkdtemp(prefix="hawk-redis-")
+        self.socket = os.path.join(self.dir, "s")
+        self.proc = subprocess.Popen(
+            ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "",
+             "--appendonly", "no", "--dir", self.dir], stdout=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while not os.path.exists(self.socket):
+            if self.proc.poll() is not None or time.monotonic() > end:
+                self.__exit__()
+                raise BenchError("redis-server did not start")
+            time.sleep(0.05)
+        return self
+
+    def __exit__(self, *_):
+        self.proc.terminate()
+        self.proc.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+def bench_vm_translate(b):
+    b.run("translate", "-u", "dev:", "-r", b.runs(5), "-m", b.ms(1000))
+
+
+def bench_vm_get(b):
+    with Redis() as redis:
+        for name, block in (("get_vs_redis_128k", 128 << 10), ("get_vs_redis_1m", 1 << 20)):
+            if name in b.names:
+                b.run("get", "-f", redis.socket, "-b", block, "-r", b.runs(5), "-m", b.ms(1500))
+
+
+def bench_vm_reload(b):
+    drive = "/dev/nvme0n1"
+    write_whole(drive, FLASH_BYTES)
+    reload_pairs(b, "reload_vs_fio_vm", drive, 128 << 10, ["-u", "dev:", "-f", drive])
+
+
+NATIVE = {"translate": bench_translate, "alloc": bench_alloc, "hitrate": bench_hitrate,
+          "reload": bench_reload, "decode": bench_decode}
+GUEST = {"translate": bench_vm_translate, "get": bench_vm_get, "reload": bench_vm_reload}
+
+
+def measure(b, where, programs):
+    """A program that fails takes its own figures with it, not the others'."""
+    for program, function in programs.items():
+        if not b.wants(where, program):
+            continue
+        say(f"{program} ({where})")
+        t0 = time.monotonic()
+        try:
+            function(b)
+            say(f"{program} ({where}): {time.monotonic() - t0:.0f} s")
+        except (BenchError, OSError, subprocess.CalledProcessError) as e:
+            for name in b.names:
+                if FIGURES[name][:2] == (where, program):
+                    b.samples.pop(name, None)
+            b.skip(where, program, str(e))
+
+
+def run_vm(b):
+    """One VM runs this script again; it leaves its results in a folder both see."""
+    if not any(b.wants("vm", p) for p in GUEST):
+        return None
+    out = b.build / "bench" / "vm"
+    out.mkdir(parents=True, exist_ok=True)
+    result = out / "guest.json"
+    result.unlink(missing_ok=True)
+    say("building hawk.ko")
+    args = [a for name in b.names if FIGURES[name][0] == "vm" for a in ("--only", name)]
+    args += ["--quick"] if b.args.quick else []
+    args += ["--runs", str(b.args.runs)] if b.args.runs else []
+    try:
+        subprocess.run([REPO / "tools/lab/build-module", "--kernel", b.args.kernel],
+                       stdout=subprocess.DEVNULL, check=True)
+        subprocess.run([REPO / "tools/lab/hawk-lab", "run", "--kernel", b.args.kernel, "--out",
+                        out, "--timeout", str(VM_TIMEOUT), "--", Path(__file__).resolve(),
+                        "--build", b.build, "--guest", result, *args], check=True)
+        return json.loads(result.read_text())
+    except (OSError, subprocess.CalledProcessError, ValueError) as e:
+        for program in GUEST:
+            b.skip("vm", program, f"the lab failed: {e}")
+        return None
+
+
+# ---- the machine and the report ----
+
+def cpu_model():
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def machine():
+    return {"cpu": cpu_model(), "cores": len(os.sched_getaffinity(0)),
+            "memory_mib": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20,
+            "kernel": platform.release(), "load": round(os.getloadavg()[0], 1)}
+
+
+def vm_accel():
+    status = subprocess.run([REPO / "tools/lab/hawk-lab", "status", "--json"], text=True,
+                            stdout=subprocess.PIPE, check=False)
+    return json.loads(status.stdout)["accel"] if not status.returncode else "unknown"
+
+
+def machine_text(where, m):
+    accel = f", {m['accel']}" if "accel" in m else ""
+    return (f"{where}: {m['cpu']}, {m['cores']} cores, {m['memory_mib'] >> 10} GiB, "
+            f"Linux {m['kernel']}{accel}, load {m['load']}")
+
+
+def number(v):
+    return f"{v:,.0f}" if v >= 1000 else f"{v:.4g}"
+
+
+def verdict(row):
+    if row["bar"] is None:
+        return ""
+    return "met" if row["ratio"] >= row["bar"] else "MISSED"
+
+
+def print_table(rows, skipped, machines):
+    print(f"{'':30} {'ours':>12} {'peer':>12} {'unit':6} {'ratio':>7} {'spread':>7} "
+          f"{'bar':>6} {'':7} {'where':7} peer")
+    for r in rows:
+        bar = "-" if r["bar"] is None else f"{r['bar']:g}"
+        note = f" ({r['note']})" if "note" in r else ""
+        print(f"{r['name']:30} {number(r['ours']):>12} {number(r['peer']):>12} {r['unit']:6} "
+              f"{r['ratio']:>7.3g} {r['spread']:>7.0%} {bar:>6} {verdict(r):7} {r['where']:7} "
+              f"{r['peer_name']}{note}")
+    for name, why in skipped.items():
+        print(f"{name:30} skipped: {why}")
+    for where, m in machines.items():
+        print(machine_text(where, m))
+
+
+def guest_main(b):
+    measure(b, "vm", GUEST)
+    Path(b.args.guest).write_text(json.dumps(
+        {"rows": b.rows(), "skipped": b.skipped, "machine": machine()}))
+
+
+def main():
+    args = parse_args()
+    b = Bench(args)
+    if args.list:
+        print("\n".join(b.names))
+        return 0
+    if not b.names:
+        raise BenchError("no figure has such a name; see --list")
+    if args.guest:
+        guest_main(b)
+        return 0
+    machines = {"native": machine()}
+    measure(b, "native", NATIVE)
+    rows = b.rows()
+    guest = run_vm(b)
+    if guest:
+        rows += guest["rows"]
+        b.skipped.update(guest["skipped"])
+        machines["vm"] = {**guest["machine"], "accel": vm_accel()}
+    for r in rows:
+        r["machine"] = machines[r["where"]]
+    path = Path(args.json) if args.json else b.build / "bench.json"
+    path.write_text(json.dumps(rows, indent=1) + "\n")
+    print_table(rows, b.skipped, machines)
+    say(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except BenchError as e:
+        say(str(e))
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+/*
+ * reload.c - whole batches of blocks brought back from flash
+ *
+ * Fills a space until nearly all of its flash is used, then prints "ready".  For
+ * each line on standard input it reloads every block once, in batches of half the
+ * DRAM tier and always in the same random order, so that a block is long gone from
+ * DRAM when its turn comes, and prints the rate.  bench.py runs fio on the same
+ * file in between.  Bytes count as the tier counts them, so a block that was still
+ * in DRAM does not; checksums are verified on the way, as always.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "space.h"
+
+#define DRAM_BYTES	(256 * SPACE_MIB)
+#define BATCH_BYTES	(DRAM_BYTES / 2)
+
+struct reload {
+	struct bench_space space;
+	unsigned int flash;	/* tier id */
+	uint32_t block_bytes;
+	uint32_t blocks;
+	uint32_t *order;
+	uint64_t ns;		/* spent in hawk_reload() */
+};
+
+static struct hawk_tier_info flash_info(struct reload *r)
+{
+	struct hawk_tier_info info = { 0 };
+
+	bench_check(hawk_tier_stat(r->space.h, r->flash, &info), hawk_strerror_last());
+	return info;
+}
+
+static void find_flash(struct reload *r)
+{
+	struct hawk_query q = { 0 };
+
+	bench_check(hawk_device_query(r->space.h, &q), hawk_strerror_last());
+	for (r->flash = 0; r->flash < HAWK_TIERS_MAX; r->flash++)
+		if (q.tiers & (1u << r->flash) && flash_info(r).kind == HAWK_TIER_BLK)
+			return;
+	bench_die("the device has no flash tier; name one with -u or -f");
+}
+
+static void shuffle(struct reload *r)
+{
+	uint64_t rng = 4711;
+	uint32_t i, j, t;
+
+	r->order = malloc(r->blocks * sizeof(*r->order));
+	if (!r->order)
+		bench_die("no memory");
+	for (i = 0; i < r->blocks; i++)
+		r->order[i] = i;
+	for (i = r->blocks - 1; i; i--) {
+		j = (uint32_t)(bench_rand(&rng) % (i + 1));
+		t = r->order[i];
+		r->order[i] = r->order[j];
+		r->order[j] = t;
+	}
+}
+
+/* A block of each batch is read through the mapping. */
+static void look_at(struct reload *r, struct hawk_item *it, uint32_t n)
+{
+	void *p;
+
+	if (hawk_pin(r->space.kv, it, 1) != 1)
+		return;		/* evicted by the end of its own batch */
+	p = hawk_addr(r->space.kv, it->vt);
+	if (!p || bench_sum(p, r->block_bytes) != space_block_sum(n, r->block_bytes))
+		bench_die("block %u came back with other bytes", n);
+	hawk_unpin(r->space.kv, it, 1);
+}
+
+static void batch(struct reload *r, uint32_t first, uint32_t n)
+{
+	struct hawk_item *it = calloc(n, sizeof(*it));
+	uint64_t t0;
+	uint32_t i;
+	int ret;
+
+	if (!it)
+		bench_die("no memory");
+	for (i = 0; i < n; i++)
+		it[i].lid = space_lid(r->order[first + i]);
+	t0 = bench_now();
+	ret = hawk_reload(r->space.kv, it, n, NULL);
+	r->ns += bench_now() - t0;
+	for (i = 0; ret >= 0 && i < n; i++)
+		bench_check(it[i].status, "reloading a block");
+	bench_check(ret, hawk_strerror_last());
+	look_at(r, &it[n - 1], r->order[first + n - 1]);
+	free(it);
+}
+
+/* Return: bytes per second over all blocks. */
+static double pass(struct reload *r)
+{
+	uint64_t before = flash_info(r).read_bytes, bytes;
+	uint32_t i, n, max = (uint32_t)(BATCH_BYTES / r->block_bytes);
+
+	r->ns = 0;
+	for (i = 0; i < r->blocks; i += n) {
+		n = r->blocks - i < max ? r->blocks - i : max;
+		batch(r, i, n);
+	}
+	bytes = flash_info(r).read_bytes - before;
+	if (bytes < (uint64_t)r->blocks * r->block_bytes / 2)
+		bench_die("most blocks were still in DRAM");
+	return (double)bytes * 1e9 / (double)r->ns;
+}
+
+int main(int argc, char **argv)
+{
+	struct bench_opts o = { .block_bytes = 128 << 10 };
+	struct reload r = { 0 };
+	char line[16];
+
+	bench_args(&o, argc, argv);
+	if (!o.url)
+		bench_die("-u is missing");
+	space_open(&r.space, o.url, DRAM_BYTES, o.file);
+	find_flash(&r);
+	r.block_bytes = o.block_bytes;
+	/* not all of it: a bucket that runs dry asks few neighbours before it drops blocks */
+	r.blocks = (uint32_t)(flash_info(&r).bytes / r.block_bytes / 4 * 3);
+	space_create(&r.space, r.block_bytes, r.blocks, NULL);
+	space_fill(&r.space, r.blocks, r.block_bytes);
+	shuffle(&r);
+	pass(&r);		/* leaves every block with a copy on flash */
+	puts("ready");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin))
+		bench_emit("reload_vs_fio", BENCH_OURS, pass(&r) * 1e-6, "MB/s");
+	free(r.order);
+	space_close(&r.space);
+	return 0;
+}
