@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#define NS_PER_SEC	1000000000ull
-#define NS_PER_MSEC	1000000ull
+#define NS_PER_SEC  1000000000ull
+#define NS_PER_MSEC 1000000ull
 
 static inline uint64_t clock_now_ns(void)
 {

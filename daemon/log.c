@@ -24,8 +24,8 @@ void log_init(bool json)
 
 static void log_line_json(const char *ts, enum log_level level, const char *msg)
 {
-	json_t *o = json_pack("{s:s, s:s, s:s%}", "ts", ts, "level", level_name[level],
-			      "msg", msg, strlen(msg));
+	json_t *o = json_pack("{s:s, s:s, s:s%}", "ts", ts, "level", level_name[level], "msg", msg,
+			      strlen(msg));
 	char *line = o ? json_dumps(o, JSON_COMPACT) : NULL;
 
 	fprintf(stderr, "%s\n", line ? line : "{\"level\":\"error\",\"msg\":\"log failed\"}");

@@ -18,8 +18,8 @@ void log_init(bool json);
 /** log_msg() - write one line; any thread */
 void log_msg(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-#define log_info(...)	log_msg(LOG_INFO, __VA_ARGS__)
-#define log_warn(...)	log_msg(LOG_WARN, __VA_ARGS__)
-#define log_err(...)	log_msg(LOG_ERROR, __VA_ARGS__)
+#define log_info(...) log_msg(LOG_INFO, __VA_ARGS__)
+#define log_warn(...) log_msg(LOG_WARN, __VA_ARGS__)
+#define log_err(...)  log_msg(LOG_ERROR, __VA_ARGS__)
 
 #endif

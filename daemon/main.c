@@ -90,8 +90,8 @@ static int start_kv(struct daemon *d)
 	char identity[128], err[KV_ERR_LEN];
 	struct kv_config cfg = {
 		.url = d->opt.kv_url,
-		.block_payload = exec_kv_block_bytes(&d->model->cfg, d->opt.block_tokens,
-						     d->opt.kv_type),
+		.block_payload =
+			exec_kv_block_bytes(&d->model->cfg, d->opt.block_tokens, d->opt.kv_type),
 		.block_tokens = d->opt.block_tokens,
 		.identity = identity,
 		.dtype = d->opt.kv_type,

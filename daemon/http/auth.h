@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define AUTH_KEYS_MAX	1024u
-#define AUTH_HASH_BYTES	32u
+#define AUTH_HASH_BYTES 32u
 
 struct auth {
 	uint8_t (*hash)[AUTH_HASH_BYTES];

@@ -7,8 +7,8 @@
 
 json_t *body_error(const struct api_error *e)
 {
-	return json_pack("{s:{s:s, s:s, s:s?, s:s?}}", "error", "message", e->message,
-			 "type", e->type, "param", e->param, "code", e->code);
+	return json_pack("{s:{s:s, s:s, s:s?, s:s?}}", "error", "message", e->message, "type",
+			 e->type, "param", e->param, "code", e->code);
 }
 
 /* The text is valid UTF-8 by construction (tok_stream). */
@@ -80,9 +80,8 @@ static json_t *body_hawk(const struct call *c)
 	uint64_t span = u.last_ns - u.first_ns;
 	uint32_t later = u.out > c->n ? u.out - c->n : 0;
 
-	return json_pack("{s:i, s:i, s:i, s:f, s:f}", "tokens_dram", (int)u.dram,
-			 "tokens_flash", (int)u.flash,
-			 "tokens_recomputed", (int)(u.prompt - u.dram - u.flash),
+	return json_pack("{s:i, s:i, s:i, s:f, s:f}", "tokens_dram", (int)u.dram, "tokens_flash",
+			 (int)u.flash, "tokens_recomputed", (int)(u.prompt - u.dram - u.flash),
 			 "ttft_ms", (double)(u.first_ns - c->arrival_ns) / NS_PER_MSEC,
 			 "tokens_per_s", span ? later * (double)NS_PER_SEC / span : 0.0);
 }
@@ -97,8 +96,7 @@ static json_t *body_head(const struct call *c, const char *object)
 			 (json_int_t)c->created, "model", c->h->cfg.model_name);
 }
 
-static void body_add_ids(const struct call *c, const struct choice *ch, uint32_t first,
-			 json_t *o)
+static void body_add_ids(const struct call *c, const struct choice *ch, uint32_t first, json_t *o)
 {
 	const struct req *r = ch->req;
 

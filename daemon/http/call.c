@@ -161,15 +161,12 @@ static void failure_of(const struct req *r, struct api_error *e)
 		api_fail(e, 503, "kv_no_room", NULL, "%s; try again later", r->error_text);
 		e->retry_after_s = 1;
 		break;
-	case -E2BIG:
-		api_fail(e, 503, "kv_too_small", NULL, "%s", r->error_text);
-		break;
+	case -E2BIG: api_fail(e, 503, "kv_too_small", NULL, "%s", r->error_text); break;
 	case -ESHUTDOWN:
 		api_fail(e, 503, "shutting_down", NULL, "%s", r->error_text);
 		e->retry_after_s = 1;
 		break;
-	default:
-		api_fail(e, 500, "internal_error", NULL, "%s", r->error_text);
+	default: api_fail(e, 500, "internal_error", NULL, "%s", r->error_text);
 	}
 }
 
@@ -268,9 +265,10 @@ static void call_log(const struct call *c)
 		flash += r->tokens_flash;
 		out += c->choice[i].seen;
 	}
-	log_info("request %llx %s: status %d, prompt %u tokens (%u from DRAM, %u from flash), %u generated, %.1f ms",
-		 (unsigned long long)c->id, c->url, c->status, prompt, dram, flash, out,
-		 (double)(clock_now_ns() - c->arrival_ns) / NS_PER_MSEC);
+	log_info(
+		"request %llx %s: status %d, prompt %u tokens (%u from DRAM, %u from flash), %u generated, %.1f ms",
+		(unsigned long long)c->id, c->url, c->status, prompt, dram, flash, out,
+		(double)(clock_now_ns() - c->arrival_ns) / NS_PER_MSEC);
 }
 
 void call_release(struct call *c)

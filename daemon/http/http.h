@@ -9,7 +9,7 @@
 #include "metrics/metrics.h"
 #include "sched/sched.h"
 
-#define HTTP_ERR_LEN	256
+#define HTTP_ERR_LEN 256
 
 /**
  * struct http_config - what the server needs to know

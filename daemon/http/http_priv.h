@@ -14,15 +14,15 @@
 #include "http/http.h"
 #include "http/strbuf.h"
 
-#define HTTP_CONNECTIONS_MAX	256u
-#define HTTP_HEADER_BYTES	(64u << 10)	/* request line and headers of a connection */
-#define HTTP_IDLE_S		30u		/* silence that ends a connection, seconds */
+#define HTTP_CONNECTIONS_MAX 256u
+#define HTTP_HEADER_BYTES    (64u << 10) /* request line and headers of a connection */
+#define HTTP_IDLE_S	     30u	 /* silence that ends a connection, seconds */
 
 struct http {
 	struct http_config cfg;
 	struct MHD_Daemon *mhd;
 	int listen_fd;
-	const char *unix_path;	/* to unlink at the end, or NULL */
+	const char *unix_path; /* to unlink at the end, or NULL */
 	char url[128];
 	_Atomic uint64_t next_id;
 	const char *model_names[2];
@@ -56,13 +56,13 @@ struct call {
 	int fd;
 	uint64_t id;
 	uint64_t arrival_ns;
-	int64_t created;	/* UNIX time, seconds */
+	int64_t created; /* UNIX time, seconds */
 	int status;
 	const char *method;
 	char url[64];
 
 	struct strbuf body;
-	uint64_t body_bytes;	/* received, kept or not */
+	uint64_t body_bytes; /* received, kept or not */
 
 	struct params p;
 	uint8_t tenant[AUTH_HASH_BYTES];
@@ -109,8 +109,7 @@ bool call_failure(const struct call *c, struct api_error *e);
 /* body.c: the JSON of answers */
 json_t *body_error(const struct api_error *e);
 json_t *body_completion(const struct call *c);
-json_t *body_chunk(const struct call *c, uint32_t i, uint32_t first_token, bool role,
-		   bool last);
+json_t *body_chunk(const struct call *c, uint32_t i, uint32_t first_token, bool role, bool last);
 json_t *body_usage_chunk(const struct call *c);
 
 /* stream.c */

@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define LISTEN_BACKLOG	128
+#define LISTEN_BACKLOG 128
 
 static int fail_errno(char *err, size_t err_len, const char *what, const char *where)
 {
@@ -110,8 +110,8 @@ static void tcp_url(int fd, char *url, size_t url_len)
 			NI_NUMERICHOST | NI_NUMERICSERV))
 		snprintf(url, url_len, "http://?");
 	else
-		snprintf(url, url_len, ss.ss_family == AF_INET6 ? "http://[%s]:%s" :
-			 "http://%s:%s", host, port);
+		snprintf(url, url_len, ss.ss_family == AF_INET6 ? "http://[%s]:%s" : "http://%s:%s",
+			 host, port);
 }
 
 int listen_open(const char *spec, char *url, size_t url_len, char *err, size_t err_len)

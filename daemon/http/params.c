@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEMPERATURE_MAX	2.0
-#define COMPLETION_DEFAULT_TOKENS	16u	/* OpenAI's */
+#define TEMPERATURE_MAX		  2.0
+#define COMPLETION_DEFAULT_TOKENS 16u /* OpenAI's */
 
-int api_fail(struct api_error *e, int status, const char *code, const char *param,
-	     const char *fmt, ...)
+int api_fail(struct api_error *e, int status, const char *code, const char *param, const char *fmt,
+	     ...)
 {
 	va_list ap;
 
@@ -125,11 +125,22 @@ static int get_stops(const json_t *root, struct text_stops *stops, struct api_er
  */
 static int refuse_unsupported(const json_t *root, struct api_error *e)
 {
-	static const char *const names[] = {
-		"logprobs", "top_logprobs", "echo", "suffix", "logit_bias", "best_of",
-		"presence_penalty", "frequency_penalty", "tools", "tool_choice", "functions",
-		"function_call", "response_format", "audio", "modalities", "prediction",
-	};
+	static const char *const names[] = { "logprobs",
+					     "top_logprobs",
+					     "echo",
+					     "suffix",
+					     "logit_bias",
+					     "best_of",
+					     "presence_penalty",
+					     "frequency_penalty",
+					     "tools",
+					     "tool_choice",
+					     "functions",
+					     "function_call",
+					     "response_format",
+					     "audio",
+					     "modalities",
+					     "prediction" };
 	json_int_t n = 1;
 	size_t i;
 
@@ -184,7 +195,7 @@ static int get_sampling(const json_t *root, struct params *p, struct api_error *
 	    get_int(root, "top_k", 0, INT32_MAX, &top_k, e) ||
 	    get_int(root, "seed", INT64_MIN, INT64_MAX, &seed, e))
 		return -1;
-	if (p->sample.top_p <= 0)	/* OpenAI takes 0 for "the likeliest only" */
+	if (p->sample.top_p <= 0) /* OpenAI takes 0 for "the likeliest only" */
 		top_k = p->sample.top_p = 1;
 	p->sample.top_k = top_k;
 	p->sample.seed = seed;
@@ -237,10 +248,11 @@ static int check_context(const struct params_env *env, struct params *p, bool ex
 		if (p->prompt[i].n > longest)
 			longest = p->prompt[i].n;
 	if (longest + (explicit_max ? p->max_tokens : 1) > env->n_ctx)
-		return api_fail(e, 400, "context_length_exceeded", p->chat ? "messages" : "prompt",
-				"this model's context is %u tokens, the request needs %zu (%zu in the prompt, %u for the completion): shorten the prompt or max_tokens",
-				env->n_ctx, longest + (explicit_max ? p->max_tokens : 1), longest,
-				explicit_max ? p->max_tokens : 1);
+		return api_fail(
+			e, 400, "context_length_exceeded", p->chat ? "messages" : "prompt",
+			"this model's context is %u tokens, the request needs %zu (%zu in the prompt, %u for the completion): shorten the prompt or max_tokens",
+			env->n_ctx, longest + (explicit_max ? p->max_tokens : 1), longest,
+			explicit_max ? p->max_tokens : 1);
 	if (p->max_tokens > env->n_ctx - longest)
 		p->max_tokens = env->n_ctx - longest;
 	return 0;
@@ -256,9 +268,8 @@ static int parse_root(const struct params_env *env, const json_t *root, struct p
 	if (!json_is_object(root))
 		return api_fail(e, 400, "invalid_type", NULL, "the body must be a JSON object");
 	if (get_model(env, root, e) || refuse_unsupported(root, e) ||
-	    get_int(root, max_name, 1, INT32_MAX, &max_tokens, e) ||
-	    get_sampling(root, p, e) || get_stops(root, &p->stops, e) || get_salt(root, p, e) ||
-	    get_stream(root, p, e) ||
+	    get_int(root, max_name, 1, INT32_MAX, &max_tokens, e) || get_sampling(root, p, e) ||
+	    get_stops(root, &p->stops, e) || get_salt(root, p, e) || get_stream(root, p, e) ||
 	    get_bool(root, "return_token_ids", &p->return_token_ids, e))
 		return -1;
 	p->max_tokens = max_tokens;

@@ -12,8 +12,8 @@
 #include "exec/sample.h"
 #include "sched/text.h"
 
-#define PARAMS_PROMPTS_MAX	32u
-#define PARAMS_SALT_MAX		256u
+#define PARAMS_PROMPTS_MAX 32u
+#define PARAMS_SALT_MAX	   256u
 
 /**
  * struct api_error - an answer of OpenAI's error form
@@ -33,11 +33,11 @@ struct api_error {
 };
 
 /** api_fail() - fill an error; returns -1 so that callers can return it */
-int api_fail(struct api_error *e, int status, const char *code, const char *param,
-	     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+int api_fail(struct api_error *e, int status, const char *code, const char *param, const char *fmt,
+	     ...) __attribute__((format(printf, 5, 6)));
 
 struct params_prompt {
-	int32_t *ids;		/* malloc()ed */
+	int32_t *ids; /* malloc()ed */
 	size_t n;
 };
 

@@ -69,9 +69,10 @@ static int add_token_prompt(const struct params_env *env, const json_t *v, struc
 			return api_fail(e, 400, "invalid_type", "prompt",
 					"element %zu of the token array is not an integer", i);
 		if (json_integer_value(id) < 0 || json_integer_value(id) >= tok_count(env->tok))
-			return api_fail(e, 400, "invalid_value", "prompt",
-					"token %lld at position %zu is not in the vocabulary of %u tokens",
-					(long long)json_integer_value(id), i, tok_count(env->tok));
+			return api_fail(
+				e, 400, "invalid_value", "prompt",
+				"token %lld at position %zu is not in the vocabulary of %u tokens",
+				(long long)json_integer_value(id), i, tok_count(env->tok));
 		pr->ids[i] = json_integer_value(id);
 	}
 	return 0;
@@ -101,8 +102,8 @@ int prompt_parse(const struct params_env *env, const json_t *root, struct params
 		return add_prompt(env, v, p, e);
 	if (json_array_size(v) == 0 || json_array_size(v) > PARAMS_PROMPTS_MAX)
 		return api_fail(e, 400, "invalid_value", "prompt",
-				"'prompt' has %zu elements, must have 1 to %u",
-				json_array_size(v), PARAMS_PROMPTS_MAX);
+				"'prompt' has %zu elements, must have 1 to %u", json_array_size(v),
+				PARAMS_PROMPTS_MAX);
 	for (i = 0; i < json_array_size(v); i++)
 		if (add_prompt(env, json_array_get(v, i), p, e))
 			return -1;
@@ -137,7 +138,8 @@ static int chat_encode(struct chat *c, struct api_error *e)
 	int ret;
 
 	ret = c->text.failed ? -ENOMEM :
-	      tok_encode(c->env->tok, c->text.s ? c->text.s : "", c->text.n, flags, &ids, &n);
+			       tok_encode(c->env->tok, c->text.s ? c->text.s : "", c->text.n, flags,
+					  &ids, &n);
 	if (ret)
 		return fail_encode(e, ret, "messages");
 	strbuf_add(&c->ids, (const char *)ids, n * sizeof(*ids));
@@ -194,9 +196,10 @@ static int chat_add_message(struct chat *c, const json_t *message, size_t i, str
 	const char *role = chat_role(message);
 
 	if (!role)
-		return api_fail(e, 400, "invalid_value", "messages",
-				"message %zu: 'role' must be system, developer, user, assistant or tool",
-				i);
+		return api_fail(
+			e, 400, "invalid_value", "messages",
+			"message %zu: 'role' must be system, developer, user, assistant or tool",
+			i);
 	if (c->im_start >= 0) {
 		if (chat_encode(c, e))
 			return -1;
@@ -245,7 +248,8 @@ int chat_parse(const struct params_env *env, const json_t *root, struct params *
 
 	if (!json_is_array(messages) || json_array_size(messages) == 0)
 		return api_fail(e, 400, messages ? "invalid_type" : "missing_required_parameter",
-				"messages", "'messages' must be an array with at least one message");
+				"messages",
+				"'messages' must be an array with at least one message");
 	c.im_start = tok_find(env->tok, "<|im_start|>");
 	c.im_end = tok_find(env->tok, "<|im_end|>");
 	if (c.im_start < 0 || c.im_end < 0 || !tok_is_control(env->tok, c.im_start) ||

@@ -12,8 +12,8 @@
 #include "http/listen.h"
 #include "log.h"
 
-#define STATUS_CLIENT_GONE	499	/* for the log only */
-#define BODY_PATIENCE		4	/* bodies of so many times the limit are read */
+#define STATUS_CLIENT_GONE 499 /* for the log only */
+#define BODY_PATIENCE	   4   /* bodies of so many times the limit are read */
 
 static enum MHD_Result route_completions(struct call *c)
 {
@@ -81,8 +81,8 @@ enum MHD_Result http_reply(struct call *c, int status, const char *type, char *b
 	return http_queue(c, status, type, body, len, 0, NULL);
 }
 
-static enum MHD_Result queue_json(struct call *c, int status, json_t *o,
-				  unsigned int retry_after_s, const char *allow)
+static enum MHD_Result queue_json(struct call *c, int status, json_t *o, unsigned int retry_after_s,
+				  const char *allow)
 {
 	char *text = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(7)) : NULL;
 
@@ -128,8 +128,7 @@ static enum MHD_Result reply_no_key(struct call *c)
 
 static bool method_fits(const struct route *r, const char *method)
 {
-	return !strcmp(r->method, method) ||
-	       (!strcmp(r->method, "GET") && !strcmp(method, "HEAD"));
+	return !strcmp(r->method, method) || (!strcmp(r->method, "GET") && !strcmp(method, "HEAD"));
 }
 
 static enum MHD_Result dispatch(struct call *c)
@@ -147,9 +146,10 @@ static enum MHD_Result dispatch(struct call *c)
 	}
 	if (!method_fits(r, c->method))
 		return reply_wrong_method(c, r->method);
-	if (r->keyed && !auth_check(&c->h->cfg.auth,
-				    MHD_lookup_connection_value(c->conn, MHD_HEADER_KIND,
-								"Authorization"), c->tenant))
+	if (r->keyed &&
+	    !auth_check(&c->h->cfg.auth,
+			MHD_lookup_connection_value(c->conn, MHD_HEADER_KIND, "Authorization"),
+			c->tenant))
 		return reply_no_key(c);
 	return r->handle(c);
 }
@@ -272,15 +272,13 @@ int http_start(const struct http_config *cfg, struct http **out, char err[HTTP_E
 	if (!strncmp(cfg->listen, "unix:", 5))
 		h->unix_path = cfg->listen + 5;
 	h->mhd = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION |
-				  MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-				  on_request, h,
-				  MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
-				  MHD_OPTION_LISTEN_SOCKET, h->listen_fd,
+					  MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG,
+				  0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log,
+				  NULL, MHD_OPTION_LISTEN_SOCKET, h->listen_fd,
 				  MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
 				  MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX,
 				  MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_HEADER_BYTES,
-				  MHD_OPTION_CONNECTION_TIMEOUT, HTTP_IDLE_S,
-				  MHD_OPTION_END);
+				  MHD_OPTION_CONNECTION_TIMEOUT, HTTP_IDLE_S, MHD_OPTION_END);
 	if (!h->mhd) {
 		snprintf(err, HTTP_ERR_LEN, "cannot start the HTTP server on %s", h->url);
 		ret = -EIO;

@@ -15,8 +15,8 @@ static json_t *model_object(const struct http *h)
 
 enum MHD_Result status_models(struct call *c)
 {
-	return http_reply_json(c, 200, json_pack("{s:s, s:[o]}", "object", "list", "data",
-						 model_object(c->h)));
+	return http_reply_json(
+		c, 200, json_pack("{s:s, s:[o]}", "object", "list", "data", model_object(c->h)));
 }
 
 enum MHD_Result status_model(struct call *c)
@@ -47,23 +47,19 @@ enum MHD_Result status_health(struct call *c)
 	sched_get_stat(c->h->cfg.sched, &ss);
 	if (kv_get_stat(c->h->cfg.kv, &ks))
 		memset(&ks, 0, sizeof(ks));
-	ready = !ss.draining && ss.queued < ss.queue_max &&
-		ks.space.pinned < ks.capacity_blocks;
+	ready = !ss.draining && ss.queued < ss.queue_max && ks.space.pinned < ks.capacity_blocks;
 	ask = MHD_lookup_connection_value_n(c->conn, MHD_GET_ARGUMENT_KIND, "ready",
 					    strlen("ready"), NULL, NULL) == MHD_YES;
-	o = json_pack("{s:s, s:b, s:s, s:i, s:i, s:{s:s, s:I, s:I, s:I, s:I}}",
-		      "status", "ok", "ready", ready, "model", c->h->cfg.model_name,
-		      "running_sequences", (int)ss.running, "queued_requests", (int)ss.queued,
-		      "kv", "backend", kv_backend(c->h->cfg.kv),
-		      "block_tokens", (json_int_t)ks.block_tokens,
-		      "block_bytes", (json_int_t)ks.block_bytes,
-		      "capacity_blocks", (json_int_t)ks.capacity_blocks,
-		      "pinned_blocks", (json_int_t)ks.space.pinned);
+	o = json_pack("{s:s, s:b, s:s, s:i, s:i, s:{s:s, s:I, s:I, s:I, s:I}}", "status", "ok",
+		      "ready", ready, "model", c->h->cfg.model_name, "running_sequences",
+		      (int)ss.running, "queued_requests", (int)ss.queued, "kv", "backend",
+		      kv_backend(c->h->cfg.kv), "block_tokens", (json_int_t)ks.block_tokens,
+		      "block_bytes", (json_int_t)ks.block_bytes, "capacity_blocks",
+		      (json_int_t)ks.capacity_blocks, "pinned_blocks", (json_int_t)ks.space.pinned);
 	return http_reply_json(c, ask && !ready ? 503 : 200, o);
 }
 
-static void print_value(FILE *f, const char *name, const char *type, uint64_t v,
-			const char *help)
+static void print_value(FILE *f, const char *name, const char *type, uint64_t v, const char *help)
 {
 	metrics_head(f, name, type, help);
 	fprintf(f, "%s %llu\n", name, (unsigned long long)v);
@@ -84,10 +80,10 @@ static void print_kv(const struct kv_stat *ks, FILE *f)
 	print_value(f, "hawkd_kv_block_bytes", "gauge", ks->block_bytes, "Bytes of a KV block.");
 	metrics_head(f, "hawkd_kv_lookups_total", "counter", "Keys looked up by result.");
 	fprintf(f, "hawkd_kv_lookups_total{result=\"hit\"} %llu\n", (unsigned long long)s->hits);
-	fprintf(f, "hawkd_kv_lookups_total{result=\"miss\"} %llu\n",
-		(unsigned long long)s->misses);
-	metrics_head(f, "hawkd_kv_evicted_blocks_total", "counter",
-		     "Blocks that left a host tier: clean (copy on flash already), written, dropped.");
+	fprintf(f, "hawkd_kv_lookups_total{result=\"miss\"} %llu\n", (unsigned long long)s->misses);
+	metrics_head(
+		f, "hawkd_kv_evicted_blocks_total", "counter",
+		"Blocks that left a host tier: clean (copy on flash already), written, dropped.");
 	fprintf(f, "hawkd_kv_evicted_blocks_total{how=\"clean\"} %llu\n",
 		(unsigned long long)s->evict_clean);
 	fprintf(f, "hawkd_kv_evicted_blocks_total{how=\"written\"} %llu\n",

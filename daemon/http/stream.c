@@ -9,7 +9,7 @@
 
 #include "http/http_priv.h"
 
-#define STREAM_BLOCK	(16u << 10)	/* bytes asked for at a time */
+#define STREAM_BLOCK (16u << 10) /* bytes asked for at a time */
 
 static void stream_event(struct call *c, json_t *o)
 {

@@ -10,9 +10,11 @@
 #include <string.h>
 
 _Static_assert(KV_KEY_BYTES >= crypto_generichash_BYTES_MIN &&
-	       KV_KEY_BYTES <= crypto_generichash_BYTES_MAX, "a key is a BLAKE2b hash");
+		       KV_KEY_BYTES <= crypto_generichash_BYTES_MAX,
+	       "a key is a BLAKE2b hash");
 _Static_assert(KV_KEY_BYTES >= crypto_generichash_KEYBYTES_MIN &&
-	       KV_KEY_BYTES <= crypto_generichash_KEYBYTES_MAX, "and keys the next one");
+		       KV_KEY_BYTES <= crypto_generichash_KEYBYTES_MAX,
+	       "and keys the next one");
 
 int kv_fail(char err[KV_ERR_LEN], int code, const char *fmt, ...)
 {
@@ -97,8 +99,10 @@ static int kv_survey_tiers(struct kv *kv, uint64_t *host, uint64_t *all, char er
 		}
 	}
 	if (*host == 0)
-		return kv_fail(err, -ENOSPC, "the KV device has no host tier that holds a block of "
-			       "%u bytes: add one (hawkctl tier add-host 1G)", kv->block_bytes);
+		return kv_fail(err, -ENOSPC,
+			       "the KV device has no host tier that holds a block of "
+			       "%u bytes: add one (hawkctl tier add-host 1G)",
+			       kv->block_bytes);
 	return 0;
 }
 
@@ -115,7 +119,7 @@ static int kv_make_space(struct kv *kv, const struct kv_config *cfg, char err[KV
 		return ret;
 	p.block_bytes = kv->block_bytes;
 	p.block_tokens = kv->block_tokens;
-	p.layers = 1;		/* a block holds all layers and heads of its tokens */
+	p.layers = 1; /* a block holds all layers and heads of its tokens */
 	p.head_groups = 1;
 	p.dtype = cfg->dtype;
 	memcpy(&p.model_id, kv->root, sizeof(p.model_id));
@@ -136,13 +140,14 @@ static int kv_make_space(struct kv *kv, const struct kv_config *cfg, char err[KV
 
 static int kv_set_geometry(struct kv *kv, const struct kv_config *cfg, char err[KV_ERR_LEN])
 {
-	size_t bytes = (cfg->block_payload + HAWK_FRAME_ALIGN - 1) / HAWK_FRAME_ALIGN *
-		       HAWK_FRAME_ALIGN;
+	size_t bytes =
+		(cfg->block_payload + HAWK_FRAME_ALIGN - 1) / HAWK_FRAME_ALIGN * HAWK_FRAME_ALIGN;
 
 	if (bytes == 0 || bytes > HAWK_CHUNK_BYTES)
-		return kv_fail(err, -EINVAL,
-			       "a KV block of %u tokens takes %zu bytes, more than %u: use a smaller --block-tokens",
-			       cfg->block_tokens, cfg->block_payload, HAWK_CHUNK_BYTES);
+		return kv_fail(
+			err, -EINVAL,
+			"a KV block of %u tokens takes %zu bytes, more than %u: use a smaller --block-tokens",
+			cfg->block_tokens, cfg->block_payload, HAWK_CHUNK_BYTES);
 	kv->block_bytes = bytes;
 	kv->block_tokens = cfg->block_tokens;
 	kv->no_cache = cfg->no_cache;

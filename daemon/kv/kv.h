@@ -31,8 +31,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KV_ERR_LEN	256
-#define KV_KEY_BYTES	HAWK_KEY_BYTES
+#define KV_ERR_LEN   256
+#define KV_KEY_BYTES HAWK_KEY_BYTES
 
 /**
  * struct kv_config - what kv_open() needs to know

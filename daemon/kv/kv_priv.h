@@ -8,10 +8,10 @@
 #include "kv/kv.h"
 
 /* Longest wait for eviction writes or reloads of one batch. */
-#define KV_DEADLINE_NS	10000000000ull
+#define KV_DEADLINE_NS 10000000000ull
 
 /* Items of the batches that are built on the stack (4 KiB). */
-#define KV_STACK_ITEMS	64u
+#define KV_STACK_ITEMS 64u
 
 enum kv_block_state { KV_NONE, KV_SHARED, KV_FILLING, KV_READY, KV_DUP };
 

@@ -10,7 +10,7 @@
 #include "log.h"
 
 /* A LID that is taken by a cached block of a sequence long ago: try others. */
-#define KV_LID_ROUNDS	16
+#define KV_LID_ROUNDS 16
 
 static bool no_room(int status)
 {
@@ -48,7 +48,7 @@ static int kv_seq_init(struct kv *kv, struct kv_seq *s, uint32_t n_total)
 	s->addr = (void **)mem;
 	s->lid = (uint64_t *)(s->addr + n);
 	s->vt = s->lid + n;
-	s->key = (uint8_t (*)[KV_KEY_BYTES])(s->vt + n);
+	s->key = (uint8_t(*)[KV_KEY_BYTES])(s->vt + n);
 	s->state = (uint8_t *)(s->key + n);
 	return 0;
 }
@@ -212,10 +212,11 @@ int kv_seq_open(struct kv *kv, struct kv_seq *s, const int32_t *tokens, uint32_t
 		return kv_fail(err, ret, "out of memory");
 	memcpy(s->root, root, KV_KEY_BYTES);
 	if (s->n_blocks > kv->capacity_blocks) {
-		ret = kv_fail(err, -E2BIG,
-			      "%u tokens need %u KV blocks of %u bytes, the DRAM tier holds %llu: shorten the prompt or max_tokens, or give hawkd a larger tier",
-			      n_total, s->n_blocks, kv->block_bytes,
-			      (unsigned long long)kv->capacity_blocks);
+		ret = kv_fail(
+			err, -E2BIG,
+			"%u tokens need %u KV blocks of %u bytes, the DRAM tier holds %llu: shorten the prompt or max_tokens, or give hawkd a larger tier",
+			n_total, s->n_blocks, kv->block_bytes,
+			(unsigned long long)kv->capacity_blocks);
 		goto fail;
 	}
 	if (!kv->no_cache) {
@@ -227,8 +228,8 @@ int kv_seq_open(struct kv *kv, struct kv_seq *s, const int32_t *tokens, uint32_t
 	if (!ret)
 		return 0;
 	if (no_room(ret))
-		ret = kv_fail(err, -ENOSPC, "no room for %u KV blocks of %u bytes: %s",
-			      s->n_blocks, kv->block_bytes, strerror(-ret));
+		ret = kv_fail(err, -ENOSPC, "no room for %u KV blocks of %u bytes: %s", s->n_blocks,
+			      kv->block_bytes, strerror(-ret));
 	else
 		kv_fail(err, ret, "cannot reserve KV blocks: %s", strerror(-ret));
 fail:
@@ -264,7 +265,7 @@ void kv_seq_commit(struct kv *kv, struct kv_seq *s, const int32_t *tokens, uint3
 		ret = hawk_put(kv->space, it, n, &keep);
 		for (i = 0; i < n; i++) {
 			if (ret < 0)
-				continue;	/* stays FILLING, ends with the sequence */
+				continue; /* stays FILLING, ends with the sequence */
 			if (it[i].status == 0)
 				s->state[s->n_done + i] = KV_READY;
 			else if (it[i].status == -EEXIST)

@@ -6,33 +6,32 @@
 
 /* Upper bounds of the histogram buckets, in microseconds. */
 static const uint32_t bucket_us[METRICS_BUCKETS] = {
-	500, 1000, 2500, 5000, 10000, 25000, 50000, 100000, 250000, 500000,
-	1000000, 2500000, 5000000, 10000000, 30000000, 60000000,
+	500,	1000,	2500,	 5000,	  10000,   25000,    50000,    100000,
+	250000, 500000, 1000000, 2500000, 5000000, 10000000, 30000000, 60000000,
 };
 
 struct counter_desc {
 	const char *name;
-	const char *label;	/* without braces, or NULL */
-	const char *help;	/* of the first counter of a name */
+	const char *label; /* without braces, or NULL */
+	const char *help;  /* of the first counter of a name */
 };
 
 /* Counters of one name are adjacent. */
 static const struct counter_desc counter_desc[M_COUNTERS] = {
-	[M_REQ_OK] = { "hawkd_requests_total", "outcome=\"ok\"",
-		"Sequences by how they ended." },
+	[M_REQ_OK] = { "hawkd_requests_total", "outcome=\"ok\"", "Sequences by how they ended." },
 	[M_REQ_CANCELLED] = { "hawkd_requests_total", "outcome=\"cancelled\"", NULL },
 	[M_REQ_FAILED] = { "hawkd_requests_total", "outcome=\"failed\"", NULL },
 	[M_REQ_REJECTED] = { "hawkd_requests_total", "outcome=\"rejected\"", NULL },
 	[M_PROMPT_DRAM] = { "hawkd_prompt_tokens_total", "source=\"dram\"",
-		"Prompt tokens of admitted sequences by where their KV came from." },
+			    "Prompt tokens of admitted sequences by where their KV came from." },
 	[M_PROMPT_FLASH] = { "hawkd_prompt_tokens_total", "source=\"flash\"", NULL },
 	[M_PROMPT_RECOMPUTED] = { "hawkd_prompt_tokens_total", "source=\"recomputed\"", NULL },
 	[M_TOKENS_OUT] = { "hawkd_generated_tokens_total", NULL, "Tokens generated." },
 	[M_STEPS] = { "hawkd_steps_total", NULL, "Executor steps." },
 	[M_ROWS] = { "hawkd_step_tokens_total", NULL,
-		"Tokens computed in executor steps, prefill and decode." },
+		     "Tokens computed in executor steps, prefill and decode." },
 	[M_HTTP_2XX] = { "hawkd_http_responses_total", "class=\"2xx\"",
-		"HTTP responses by status class." },
+			 "HTTP responses by status class." },
 	[M_HTTP_4XX] = { "hawkd_http_responses_total", "class=\"4xx\"", NULL },
 	[M_HTTP_5XX] = { "hawkd_http_responses_total", "class=\"5xx\"", NULL },
 };
@@ -79,8 +78,7 @@ static void metrics_print_hist(struct metrics *m, unsigned int h, FILE *f)
 	n += atomic_load_explicit(&m->hist[h].bucket[i], memory_order_relaxed);
 	sum = atomic_load_explicit(&m->hist[h].sum_ns, memory_order_relaxed);
 	fprintf(f, "%s_bucket{le=\"+Inf\"} %llu\n%s_sum %.9f\n%s_count %llu\n", name,
-		(unsigned long long)n, name, (double)sum / NS_PER_SEC, name,
-		(unsigned long long)n);
+		(unsigned long long)n, name, (double)sum / NS_PER_SEC, name, (unsigned long long)n);
 }
 
 void metrics_print(struct metrics *m, FILE *f)

@@ -11,16 +11,16 @@
 #include <stdio.h>
 
 enum metrics_counter {
-	M_REQ_OK,		/* sequences that ended by stop or length */
-	M_REQ_CANCELLED,	/* client went away */
-	M_REQ_FAILED,		/* internal error */
-	M_REQ_REJECTED,		/* no KV room, queue full, shutting down */
-	M_PROMPT_DRAM,		/* prompt tokens whose KV was in a host tier */
-	M_PROMPT_FLASH,		/* reloaded from flash */
+	M_REQ_OK,	 /* sequences that ended by stop or length */
+	M_REQ_CANCELLED, /* client went away */
+	M_REQ_FAILED,	 /* internal error */
+	M_REQ_REJECTED,	 /* no KV room, queue full, shutting down */
+	M_PROMPT_DRAM,	 /* prompt tokens whose KV was in a host tier */
+	M_PROMPT_FLASH,	 /* reloaded from flash */
 	M_PROMPT_RECOMPUTED,
 	M_TOKENS_OUT,
-	M_STEPS,		/* executor steps */
-	M_ROWS,			/* tokens computed in them */
+	M_STEPS, /* executor steps */
+	M_ROWS,	 /* tokens computed in them */
 	M_HTTP_2XX,
 	M_HTTP_4XX,
 	M_HTTP_5XX,
@@ -28,21 +28,21 @@ enum metrics_counter {
 };
 
 enum metrics_hist {
-	H_QUEUE,		/* arrival to admission */
-	H_TTFT,			/* arrival to first token */
-	H_TPOT,			/* mean gap between tokens of a request */
-	H_ITL,			/* each gap */
-	H_STEP,			/* one executor step */
-	H_CANCEL,		/* cancellation to KV released */
+	H_QUEUE,  /* arrival to admission */
+	H_TTFT,	  /* arrival to first token */
+	H_TPOT,	  /* mean gap between tokens of a request */
+	H_ITL,	  /* each gap */
+	H_STEP,	  /* one executor step */
+	H_CANCEL, /* cancellation to KV released */
 	H_COUNT
 };
 
-#define METRICS_BUCKETS	16
+#define METRICS_BUCKETS 16
 
 struct metrics {
 	_Atomic uint64_t counter[M_COUNTERS];
 	struct {
-		_Atomic uint64_t bucket[METRICS_BUCKETS + 1];	/* last: above all */
+		_Atomic uint64_t bucket[METRICS_BUCKETS + 1]; /* last: above all */
 		_Atomic uint64_t sum_ns;
 	} hist[H_COUNT];
 };

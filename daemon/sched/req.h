@@ -74,14 +74,14 @@ struct req {
 	uint64_t last_ns;
 
 	/* run: the scheduler's threads only */
-	struct req *next;	/* queue or list of admitted */
+	struct req *next; /* queue or list of admitted */
 	struct kv_seq kv;
 	struct sampler sampler;
-	struct text text;	/* only with stop strings */
-	char *scratch;		/* text thrown away */
-	uint32_t pos;		/* tokens whose KV is computed */
-	uint32_t row;		/* first row in this step */
-	uint32_t n_rows;	/* rows in this step, 0 if none */
+	struct text text; /* only with stop strings */
+	char *scratch;	  /* text thrown away */
+	uint32_t pos;	  /* tokens whose KV is computed */
+	uint32_t row;	  /* first row in this step */
+	uint32_t n_rows;  /* rows in this step, 0 if none */
 
 	atomic_uint refs;
 };

@@ -20,7 +20,7 @@
 #include "metrics/metrics.h"
 #include "sched/req.h"
 
-#define SCHED_ERR_LEN	256
+#define SCHED_ERR_LEN 256
 
 /**
  * struct sched_config - limits

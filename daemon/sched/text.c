@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int text_init(struct text *t, const struct tok *tok, const struct text_stops *stops,
-	      bool at_start)
+int text_init(struct text *t, const struct tok *tok, const struct text_stops *stops, bool at_start)
 {
 	memset(t, 0, sizeof(*t));
 	t->tok = tok;
@@ -38,9 +37,10 @@ static size_t text_find_stop(const struct text *t)
 	unsigned int i;
 
 	for (i = 0; i < t->stops->n; i++) {
-		const char *p = memmem(t->held, best + t->stops->len[i] < t->n_held ?
-				       best + t->stops->len[i] : t->n_held,
-				       t->stops->s[i], t->stops->len[i]);
+		const char *p = memmem(
+			t->held,
+			best + t->stops->len[i] < t->n_held ? best + t->stops->len[i] : t->n_held,
+			t->stops->s[i], t->stops->len[i]);
 
 		if (p && (size_t)(p - t->held) < best)
 			best = p - t->held;

@@ -16,7 +16,7 @@
 #include "tok/tok.h"
 
 #define TEXT_STOPS_MAX	4u
-#define TEXT_STOP_BYTES	256u	/* longest stop string, bytes */
+#define TEXT_STOP_BYTES 256u /* longest stop string, bytes */
 
 struct text_stops {
 	unsigned int n;
@@ -46,8 +46,7 @@ struct text {
  * @at_start: see tok_stream_init()
  * Return: 0 or -ENOMEM.
  */
-int text_init(struct text *t, const struct tok *tok, const struct text_stops *stops,
-	      bool at_start);
+int text_init(struct text *t, const struct tok *tok, const struct text_stops *stops, bool at_start);
 
 void text_free(struct text *t);
 

@@ -18,9 +18,9 @@
 #include "kv/kv.h"
 #include "log.h"
 
-#define B		16u		/* tokens of a block */
-#define PAYLOAD		65536u		/* bytes of a block: 32 in a chunk */
-#define DRAM_BLOCKS	32u		/* one chunk */
+#define B	    16u	   /* tokens of a block */
+#define PAYLOAD	    65536u /* bytes of a block: 32 in a chunk */
+#define DRAM_BLOCKS 32u	   /* one chunk */
 
 static char flash_path[] = "build/serve_kv.XXXXXX";
 
@@ -42,13 +42,15 @@ static void fill_tokens(struct env *e, int32_t seed, uint32_t n)
 static void env_open(struct env *e, bool flash, bool no_cache)
 {
 	struct kv_config cfg = {
-		.block_payload = PAYLOAD, .block_tokens = B, .identity = "test",
+		.block_payload = PAYLOAD,
+		.block_tokens = B,
+		.identity = "test",
 		.no_cache = no_cache,
 	};
 	char url[128];
 
-	snprintf(url, sizeof(url), flash ? "embed:?dram=2M&flash=%s&flash_size=16M" :
-		 "embed:?dram=2M", flash_path);
+	snprintf(url, sizeof(url),
+		 flash ? "embed:?dram=2M&flash=%s&flash_size=16M" : "embed:?dram=2M", flash_path);
 	cfg.url = url;
 	if (kv_open(&cfg, &e->kv, e->err))
 		fail_msg("kv_open: %s", e->err);
@@ -147,7 +149,7 @@ static void test_reuse(void **state)
 	fill_tokens(e, 1, 200);
 	run_seq(e, 100, &dram, &flash);
 	assert_int_equal(dram, 0);
-	run_seq(e, 200, &dram, &flash);		/* 100 / 16 whole blocks are there */
+	run_seq(e, 200, &dram, &flash); /* 100 / 16 whole blocks are there */
 	assert_int_equal(dram, 96);
 	run_seq(e, 200, &dram, &flash);
 	assert_int_equal(dram, 192);
@@ -251,7 +253,8 @@ static void test_rollback(void **state)
 	open_ok(e, &b, 100, 20 * B);
 	kv_seq_close(e->kv, &b);
 	assert_int_equal(kv_seq_open(e->kv, &b, e->tok, 100, (DRAM_BLOCKS + 1) * B, e->root,
-				     e->err), -E2BIG);
+				     e->err),
+			 -E2BIG);
 	assert_int_equal(pinned(e), 0);
 }
 
@@ -341,8 +344,10 @@ static void test_damaged_flash(void **state)
 
 static void test_errors(void **state)
 {
-	struct kv_config cfg = { .block_payload = 3u << 20, .block_tokens = 16,
-				 .identity = "x", .url = "embed:?dram=8M" };
+	struct kv_config cfg = { .block_payload = 3u << 20,
+				 .block_tokens = 16,
+				 .identity = "x",
+				 .url = "embed:?dram=8M" };
 	char err[KV_ERR_LEN];
 	struct kv *kv;
 

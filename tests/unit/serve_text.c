@@ -20,7 +20,7 @@ static const char *const pieces[] = {
 	"a", "b", "c", "ab", "abc", "X", "XY", "XYZ", "YZ", "Z", "zzzz", "<end>",
 };
 
-#define N_PIECES	(sizeof(pieces) / sizeof(pieces[0]))
+#define N_PIECES (sizeof(pieces) / sizeof(pieces[0]))
 
 struct env {
 	struct fx_file file;
@@ -48,8 +48,7 @@ static int setup(void **state)
 	fx_kv_u32(&e->file, "tokenizer.ggml.eos_token_id", N_PIECES - 1);
 	fx_kv_u32(&e->file, "tokenizer.ggml.unknown_token_id", N_PIECES - 1);
 	e->bytes = fx_finish(&e->file, &len);
-	if (gguf_parse(e->bytes, len, &e->gguf, err) ||
-	    tok_create(e->gguf, N_PIECES, &e->tok, err))
+	if (gguf_parse(e->bytes, len, &e->gguf, err) || tok_create(e->gguf, N_PIECES, &e->tok, err))
 		fail_msg("%s", err);
 	*state = e;
 	return 0;
@@ -150,10 +149,10 @@ static void test_held_back(void **state)
 	add_stop(&stops, "XYZ");
 	assert_int_equal(text_init(&t, e->tok, &stops, false), 0);
 	out = malloc(text_push_max(&t));
-	assert_int_equal(text_push(&t, 6, out), 0);		/* "XY" could be a stop */
-	assert_int_equal(text_push(&t, 0, out), 3);		/* "a": it was not */
+	assert_int_equal(text_push(&t, 6, out), 0); /* "XY" could be a stop */
+	assert_int_equal(text_push(&t, 0, out), 3); /* "a": it was not */
 	assert_memory_equal(out, "XYa", 3);
-	assert_int_equal(text_push(&t, 5, out), 0);		/* "X" */
+	assert_int_equal(text_push(&t, 5, out), 0); /* "X" */
 	assert_int_equal(text_flush(&t, out), 1);
 	free(out);
 	text_free(&t);

@@ -11,26 +11,26 @@
 #include "print.h"
 
 static const char usage[] =
-"Usage: hawkctl [--kv URL] [--json] COMMAND\n"
-"Look at a Hawk device, add and remove its memory.\n"
-"\n"
-"Commands\n"
-"  info                      version, limits and features\n"
-"  tier list                 all tiers\n"
-"  tier add-host SIZE        add host memory; prints the tier's id\n"
-"  tier add-blk PATH         add a block device or a file; prints the tier's id\n"
-"  tier del ID               remove a tier that no space uses\n"
-"  stats NAME                counters of a named space\n"
-"\n"
-"Options\n"
-"  --kv URL      device (default: $HAWK_URL, else dev:/dev/hawk)\n"
-"  --node N      NUMA node of host memory (default: the caller's)\n"
-"  --size SIZE   part of a block device or file to use (default: all)\n"
-"  --json        print JSON\n"
-"  --help, --version\n"
-"\n"
-"SIZE is in bytes or with K, M, G, T for powers of 1024. A tier consists of whole\n"
-"chunks of 2 MiB. Adding and removing needs CAP_SYS_ADMIN. See hawkctl(8).\n";
+	"Usage: hawkctl [--kv URL] [--json] COMMAND\n"
+	"Look at a Hawk device, add and remove its memory.\n"
+	"\n"
+	"Commands\n"
+	"  info                      version, limits and features\n"
+	"  tier list                 all tiers\n"
+	"  tier add-host SIZE        add host memory; prints the tier's id\n"
+	"  tier add-blk PATH         add a block device or a file; prints the tier's id\n"
+	"  tier del ID               remove a tier that no space uses\n"
+	"  stats NAME                counters of a named space\n"
+	"\n"
+	"Options\n"
+	"  --kv URL      device (default: $HAWK_URL, else dev:/dev/hawk)\n"
+	"  --node N      NUMA node of host memory (default: the caller's)\n"
+	"  --size SIZE   part of a block device or file to use (default: all)\n"
+	"  --json        print JSON\n"
+	"  --help, --version\n"
+	"\n"
+	"SIZE is in bytes or with K, M, G, T for powers of 1024. A tier consists of whole\n"
+	"chunks of 2 MiB. Adding and removing needs CAP_SYS_ADMIN. See hawkctl(8).\n";
 
 struct ctl {
 	struct hawk *dev;
@@ -182,7 +182,7 @@ static const struct option longopts[] = {
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ "version", no_argument, NULL, OPT_VERSION },
-	{ 0 }
+	{ 0 },
 };
 
 static int parse_node(const char *s, int *node)
@@ -207,9 +207,7 @@ int main(int argc, char **argv)
 		c.url = "dev:";
 	while ((opt = getopt_long(argc, argv, "", longopts, NULL)) != -1) {
 		switch (opt) {
-		case OPT_KV:
-			c.url = optarg;
-			break;
+		case OPT_KV: c.url = optarg; break;
 		case OPT_NODE:
 			if (parse_node(optarg, &c.node))
 				return 2;
@@ -218,17 +216,10 @@ int main(int argc, char **argv)
 			if (parse_size(optarg, &c.size))
 				return 2;
 			break;
-		case OPT_JSON:
-			c.json = true;
-			break;
-		case OPT_HELP:
-			fputs(usage, stdout);
-			return 0;
-		case OPT_VERSION:
-			printf("hawkctl %s\n", hawk_version());
-			return 0;
-		default:
-			return 2;
+		case OPT_JSON: c.json = true; break;
+		case OPT_HELP: fputs(usage, stdout); return 0;
+		case OPT_VERSION: printf("hawkctl %s\n", hawk_version()); return 0;
+		default: return 2;
 		}
 	}
 	if (optind == argc) {

@@ -13,11 +13,11 @@ static const struct {
 	const char *name;
 } features[] = {
 	{ HAWK_FEAT_TIER_HOST, "tier-host" }, { HAWK_FEAT_TIER_BLK, "tier-blk" },
-	{ HAWK_FEAT_LEASE, "lease" }, { HAWK_FEAT_ASYNC, "async" },
-	{ HAWK_FEAT_NAMED, "named-spaces" }, { HAWK_FEAT_CRC, "crc" },
+	{ HAWK_FEAT_LEASE, "lease" },	      { HAWK_FEAT_ASYNC, "async" },
+	{ HAWK_FEAT_NAMED, "named-spaces" },  { HAWK_FEAT_CRC, "crc" },
 };
 
-#define N_FEATURES	(sizeof(features) / sizeof(features[0]))
+#define N_FEATURES (sizeof(features) / sizeof(features[0]))
 
 static const struct {
 	const char *name;
@@ -43,7 +43,7 @@ static const struct {
 	{ "quota", offsetof(struct hawk_stats, quota) },
 };
 
-#define N_STATS		(sizeof(stats) / sizeof(stats[0]))
+#define N_STATS (sizeof(stats) / sizeof(stats[0]))
 
 static void print_json(json_t *o)
 {
@@ -79,11 +79,10 @@ void print_query(const struct hawk_query *q, const char *backend, bool json)
 	for (i = 0; i < N_FEATURES; i++)
 		if (q->features & features[i].bit)
 			json_array_append_new(f, json_string(features[i].name));
-	o = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:o}", "backend", backend,
-		      "abi_version", (int)q->abi_version, "batch_max", (int)q->batch_max,
-		      "chunk_bytes", (int)q->chunk_bytes, "frame_align_bytes",
-		      (int)q->frame_align, "tiers", __builtin_popcount(q->tiers), "tiers_max",
-		      (int)q->tiers_max, "features", f);
+	o = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:o}", "backend", backend, "abi_version",
+		      (int)q->abi_version, "batch_max", (int)q->batch_max, "chunk_bytes",
+		      (int)q->chunk_bytes, "frame_align_bytes", (int)q->frame_align, "tiers",
+		      __builtin_popcount(q->tiers), "tiers_max", (int)q->tiers_max, "features", f);
 	print_json(o);
 }
 
@@ -136,8 +135,8 @@ static __u64 stat_value(const struct hawk_stats *st, size_t off)
 	return v;
 }
 
-void print_stats(const char *name, const struct hawk_space_info *info,
-		 const struct hawk_stats *st, bool json)
+void print_stats(const char *name, const struct hawk_space_info *info, const struct hawk_stats *st,
+		 bool json)
 {
 	json_t *o;
 	size_t i;
