@@ -61,6 +61,7 @@ static void embed_free(struct embed *e)
 	hawk_engine_destroy(e->engine);
 	wait_fini(e);
 	pthread_mutex_destroy(&e->admin);
+	pthread_cond_destroy(&e->walked);
 	pthread_mutex_destroy(&e->io_lock);
 	pthread_mutex_destroy(&e->lease_lock);
 	pthread_mutex_destroy(&e->job_lock);
@@ -112,6 +113,7 @@ static struct embed *embed_new(void)
 	}
 	e->base.ops = &embed_ops;
 	pthread_mutex_init(&e->admin, NULL);
+	pthread_cond_init(&e->walked, NULL);
 	pthread_mutex_init(&e->io_lock, NULL);
 	pthread_mutex_init(&e->lease_lock, NULL);
 	pthread_mutex_init(&e->job_lock, NULL);

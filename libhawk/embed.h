@@ -28,7 +28,7 @@
 #include "../kmod/core/core.h"
 #include "priv.h"
 
-#define EMBED_PLAN_MAX	256	/* moves of a plan, all in flight together */
+#define EMBED_PLAN_MAX	1024	/* moves of a plan, all in flight together */
 #define EMBED_MOVERS	2	/* threads for asynchronous batches */
 #define EMBED_PIN_SHARDS 16
 
@@ -69,7 +69,9 @@ struct ewindow {
 struct espace {
 	struct embed *e;
 	struct espace *next;	/* embed.spaces; embed.admin */
-	u32 refs;		/* embed.admin */
+	u32 refs;		/* handles and the name; embed.admin */
+	u32 walkers;		/* the keeper, while it works on it; embed.admin */
+	bool ending;		/* walkers shall leave; atomic */
 	bool named;		/* registered under its name; embed.admin */
 	struct hawk_space *space;
 	struct hawk_space_create geo;	/* as created */
@@ -126,6 +128,7 @@ struct embed {
 	pthread_mutex_t admin;		/* serialises making and ending tiers and spaces */
 	struct etier tier[HAWK_TIERS_MAX];
 	struct espace *spaces;
+	pthread_cond_t walked;		/* a walker has left a space; embed.admin */
 
 	pthread_mutex_t wait_lock;	/* with wait_cond: sleeping for moves (wait.c) */
 	pthread_cond_t wait_cond;
@@ -187,7 +190,6 @@ int embed_kv_destroy(struct hawk *h, const struct hawk_space_destroy *d);
 void embed_kv_close(struct hawk_kv *kv);
 int embed_kv_info(struct hawk_kv *kv, struct hawk_space_info *info);
 int embed_kv_stats(struct hawk_kv *kv, struct hawk_stats *st);
-void espace_put(struct espace *sp);
 struct espace *espace_next(struct embed *e, struct espace *sp);
 
 /* pins.c */

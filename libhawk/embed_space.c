@@ -31,21 +31,28 @@ static void espace_free(struct espace *sp)
 	free(sp);
 }
 
-/* Drops a reference; the caller holds embed.admin.  True: free it without. */
+/*
+ * Drops a reference; the caller holds embed.admin.  The last one ends the space,
+ * once the keeper has left it.
+ */
 static bool put_locked(struct espace *sp)
 {
+	struct embed *e = sp->e;
 	struct espace **pp;
 
 	if (--sp->refs)
 		return false;
-	for (pp = &sp->e->spaces; *pp != sp; pp = &(*pp)->next)
+	__atomic_store_n(&sp->ending, true, __ATOMIC_RELAXED);
+	while (sp->walkers)
+		pthread_cond_wait(&e->walked, &e->admin);
+	for (pp = &e->spaces; *pp != sp; pp = &(*pp)->next)
 		;
 	*pp = sp->next;
 	espace_free(sp);
 	return true;
 }
 
-void espace_put(struct espace *sp)
+static void espace_put(struct espace *sp)
 {
 	struct embed *e = sp->e;
 	bool ended;
@@ -57,21 +64,25 @@ void espace_put(struct espace *sp)
 		embed_clean(e);
 }
 
-/* The space after @sp, which is let go; NULL: the first.  For walking all of them. */
+/**
+ * espace_next() - walk all spaces
+ * @sp: the last one, which is left, or NULL
+ * Return: the next one, which stays until it is left, or NULL at the end.
+ */
 struct espace *espace_next(struct embed *e, struct espace *sp)
 {
 	struct espace *next;
-	bool ended = false;
 
 	pthread_mutex_lock(&e->admin);
-	next = sp ? sp->next : e->spaces;
+	for (next = sp ? sp->next : e->spaces; next && !next->refs; next = next->next)
+		;
 	if (next)
-		next->refs++;
-	if (sp)
-		ended = put_locked(sp);
+		next->walkers++;
+	if (sp) {
+		sp->walkers--;
+		pthread_cond_broadcast(&e->walked);
+	}
 	pthread_mutex_unlock(&e->admin);
-	if (ended)
-		embed_clean(e);
 	return next;
 }
 

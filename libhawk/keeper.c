@@ -12,22 +12,24 @@
 
 #define NS		1000000000ull
 #define LOOK_AHEAD	8	/* buckets the engine looks at per call, at least */
+#define AT_ONCE		64	/* writes in flight: reloads should not queue behind many */
 
-static bool stopping(struct embed *e)
+static bool stopping(struct espace *sp)
 {
-	return __atomic_load_n(&e->keeper_stop, __ATOMIC_RELAXED);
+	return __atomic_load_n(&sp->e->keeper_stop, __ATOMIC_RELAXED) ||
+	       __atomic_load_n(&sp->ending, __ATOMIC_RELAXED);
 }
 
 /* Until the engine has gone round the buckets without finding a block to write. */
 static void write_tier(struct espace *sp, u32 tier)
 {
 	struct embed *e = sp->e;
-	struct hawk_move move[EMBED_PLAN_MAX];
-	struct hawk_plan plan = { .max = EMBED_PLAN_MAX, .move = move };
+	struct hawk_move move[AT_ONCE];
+	struct hawk_plan plan = { .max = AT_ONCE, .move = move };
 	u32 idle = 0;
 
 	planner_enter(e);
-	while (idle * LOOK_AHEAD <= sp->geo.buckets && !stopping(e)) {
+	while (idle * LOOK_AHEAD <= sp->geo.buckets && !stopping(sp)) {
 		if (hawk_space_writeback(sp->space, tier, e->writeback, &plan)) {
 			plan_run(sp, &plan);
 			idle = 0;

@@ -77,7 +77,9 @@ void window_close(struct espace *sp, u32 tier)
 /* Take slot @slot out of the window; the caller holds the tier's lock. */
 static void unmap_slot(struct espace *sp, struct ewindow *w, u32 slot)
 {
-	map_zero(w->base + slot * slot_bytes(sp), slot_bytes(sp), MAP_FIXED);
+	void *p = map_zero(w->base + slot * slot_bytes(sp), slot_bytes(sp), MAP_FIXED);
+
+	hawk_assert(p != MAP_FAILED);	/* else its next owner would be seen here */
 	hawk_store(&w->chunk[slot], HAWK_NONE);
 }
 

@@ -326,6 +326,33 @@ static void batch_refusals(void **state)
 	fx_close(&f);
 }
 
+/* A closed space holds no memory, whatever was being written ahead for it. */
+static void tier_goes_after_space(void **state)
+{
+	struct hawk_kv_params p;
+	unsigned int tier;
+	struct fx f;
+	int round;
+
+	(void)state;
+	fx_open(&f, 4 * MIB, 16 * MIB);
+	for (round = 0; round < 20; round++) {
+		hawk_kv_close(f.kv);
+		assert_ok(hawk_tier_add_host(f.h, -1, 4 * MIB, &tier));
+		p = fx_params(&f);
+		p.quota[f.dram].max_bytes = 0;
+		p.quota[tier].max_bytes = 4 * MIB;
+		assert_ok(hawk_kv_create(f.h, &p, &f.kv));
+		fx_put(f.kv, 0, 4 * FX_CHUNK_FRAMES, 1);
+		assert_int_equal(hawk_tier_del(f.h, tier), -EBUSY);
+		hawk_kv_close(f.kv);
+		assert_ok(hawk_tier_del(f.h, tier));
+		p = fx_params(&f);
+		assert_ok(hawk_kv_create(f.h, &p, &f.kv));
+	}
+	fx_close(&f);
+}
+
 static void device_queries(void **state)
 {
 	struct hawk_tier_info info;
@@ -360,6 +387,7 @@ int main(void)
 		cmocka_unit_test(lease_expires),
 		cmocka_unit_test(space_refusals),
 		cmocka_unit_test(batch_refusals),
+		cmocka_unit_test(tier_goes_after_space),
 		cmocka_unit_test(device_queries),
 	};
 

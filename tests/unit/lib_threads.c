@@ -78,7 +78,7 @@ static void ranges(void **state)
 	struct hawk_stats st;
 
 	(void)state;
-	fx_open(&fx, 2 * MIB, 24 * MIB);
+	fx_open_buckets(&fx, 2 * MIB, 24 * MIB, 16);
 	run(own_blocks);
 	assert_ok(hawk_kv_stats(fx.kv, &st));
 	assert_int_equal(st.pinned, 0);
@@ -117,7 +117,7 @@ static void contended(void **state)
 	struct hawk_stats st;
 
 	(void)state;
-	fx_open(&fx, 2 * MIB, 8 * MIB);
+	fx_open_buckets(&fx, 2 * MIB, 8 * MIB, 16);
 	run(shared_blocks);
 	assert_ok(hawk_kv_stats(fx.kv, &st));
 	assert_int_equal(st.pinned, 0);

@@ -76,6 +76,11 @@ static void open_embed(struct fx *f, uint64_t dram, uint64_t flash)
 
 void fx_open(struct fx *f, uint64_t dram, uint64_t flash)
 {
+	fx_open_buckets(f, dram, flash, 1);
+}
+
+void fx_open_buckets(struct fx *f, uint64_t dram, uint64_t flash, uint32_t buckets)
+{
 	const char *url = getenv("HAWK_URL");
 	struct hawk_kv_params p;
 
@@ -88,6 +93,7 @@ void fx_open(struct fx *f, uint64_t dram, uint64_t flash)
 	else
 		open_embed(f, dram, flash);
 	p = fx_params(f);
+	p.buckets = buckets;
 	assert_ok(hawk_kv_create(f->h, &p, &f->kv));
 }
 

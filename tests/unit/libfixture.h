@@ -39,9 +39,10 @@ struct fx {
 
 /* A device with @dram and @flash bytes (0: no flash) and a space on all of both. */
 void fx_open(struct fx *f, uint64_t dram, uint64_t flash);
+void fx_open_buckets(struct fx *f, uint64_t dram, uint64_t flash, uint32_t buckets);
 void fx_close(struct fx *f);
 
-/* Parameters of fx_open()'s space: one bucket, so that room is used to the last frame. */
+/* Parameters of fx_open()'s space: one bucket, so that eviction is strictly by age. */
 struct hawk_kv_params fx_params(const struct fx *f);
 
 /* An empty folder for a test's files, and its end. */
