@@ -205,19 +205,22 @@ ALWAYS_INLINE void mk_block(const int nr, const int no, const enum gguf_type typ
 	}
 }
 
-#define MK_CASE(n)                                                                           \
-	case n:                                                                              \
-		if (no == MK_OUTS)                                                           \
-			mk_block(n, MK_OUTS, type, w, row_bytes, n_in, x, ldx, y, ldy, add); \
-		else                                                                         \
-			mk_block(n, 1, type, w, row_bytes, n_in, x, ldx, y, ldy, add);       \
-		break
+#define MK_CASE(n) \
+	case n: mk_block(n, MK_OUTS, type, w, row_bytes, n_in, x, ldx, y, ldy, add); break
 
-/* Any shape up to MK_ROWS x MK_OUTS, where no is MK_OUTS or 1. */
+/* nr <= MK_ROWS rows, no outputs: MK_OUTS or 1. */
 ALWAYS_INLINE void mk_shape(int nr, int no, const enum gguf_type type, const uint8_t *w,
 			    size_t row_bytes, size_t n_in, const float *x, size_t ldx, float *y,
 			    size_t ldy, bool add)
 {
+	int r;
+
+	if (no == 1) {
+		for (r = 0; r < nr; r++)
+			mk_block(1, 1, type, w, row_bytes, n_in, x + r * ldx, ldx, y + r * ldy, ldy,
+				 add);
+		return;
+	}
 	switch (nr) {
 		MK_CASE(1);
 		MK_CASE(2);
