@@ -84,6 +84,57 @@ static void pin_unpin(void **state)
 	assert_int_equal(hawk_block_unpin(f->s, ref), -ESTALE);
 }
 
+/* Frames and block slots come back, names of what was there before do not. */
+static void old_names_stay_dead(void **state)
+{
+	struct life *f = *state;
+	struct hawk_ref old, ref;
+	u64 was, vt;
+
+	assert_int_equal(host_fill(&f->h, f->s, LID(1), NULL, 1, 1), 0);
+	assert_int_equal(hawk_block_ref(f->s, LID(1), &was, &old), 0);
+	assert_int_equal(hawk_block_free(f->s, LID(1)), 0);
+	assert_int_equal(hawk_block_alloc(f->s, LID(1), NULL, 0, 2, NULL, &vt), 0);
+	assert_int_equal(hawk_block_ref(f->s, LID(1), &vt, &ref), 0);
+	/* the last to go is the first to be used again */
+	assert_int_equal(ref.block, old.block);
+	assert_int_equal(HAWK_VT_FRAME(vt), HAWK_VT_FRAME(was));
+	assert_int_not_equal(ref.gen, old.gen);
+	assert_int_not_equal(HAWK_VT_GEN(vt), HAWK_VT_GEN(was));
+	assert_int_equal(hawk_block_unpin(f->s, old), -ESTALE);
+	assert_int_equal(hawk_block_unshare(f->s, LID(1), 3, NULL, &vt, &old), -ESTALE);
+	old.block = 1u << 30;
+	assert_int_equal(hawk_block_unpin(f->s, old), -ESTALE);
+	assert_int_equal(hawk_block_unpin(f->s, ref), 0);
+	assert_int_equal(hawk_block_ref(f->s, LID(1), &vt, &ref), -ENOENT);
+}
+
+/* Keys that differ in one bit, anywhere, are different keys. */
+static void keys_count_whole(void **state)
+{
+	struct life *f = *state;
+	u8 key[HAWK_KEY_BYTES] = { 1 };
+	struct hawk_ref ref;
+	u64 lid, vt;
+	u32 i;
+
+	assert_int_equal(host_fill(&f->h, f->s, LID(1), key, 1, 1), 0);
+	for (i = 0; i < 8 * HAWK_KEY_BYTES; i++) {
+		key[i / 8] ^= 1 << i % 8;
+		assert_int_equal(hawk_block_find(f->s, key, false, 2, &lid, &vt, &ref), -ENOENT);
+		assert_int_equal(host_fill(&f->h, f->s, LID(2), key, 2, 3), 0);
+		assert_int_equal(hawk_block_find(f->s, key, false, 4, &lid, &vt, &ref), 0);
+		assert_int_equal(lid, LID(2));
+		assert_int_equal(hawk_key_free(f->s, key), 0);
+		assert_int_equal(hawk_key_free(f->s, key), -ENOENT);
+		assert_int_equal(hawk_block_free(f->s, LID(2)), 0);
+		key[i / 8] ^= 1 << i % 8;
+		assert_int_equal(hawk_block_find(f->s, key, false, 5, &lid, &vt, &ref), 0);
+		assert_int_equal(lid, LID(1));
+	}
+	host_check(f->s);
+}
+
 /* Six blocks through four host frames: the coldest two go to flash and come back. */
 static void evict_and_reload(void **state)
 {
@@ -172,6 +223,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(alloc_put_find, setup, teardown),
 		cmocka_unit_test_setup_teardown(pin_unpin, setup, teardown),
+		cmocka_unit_test_setup_teardown(old_names_stay_dead, setup, teardown),
+		cmocka_unit_test_setup_teardown(keys_count_whole, setup, teardown),
 		cmocka_unit_test_setup_teardown(evict_and_reload, setup, teardown),
 		cmocka_unit_test_setup_teardown(fork_and_unshare, setup, teardown),
 		cmocka_unit_test_setup_teardown(owner_dies, setup, teardown),

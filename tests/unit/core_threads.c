@@ -368,9 +368,63 @@ static void threads(void **state)
 	host_fini(&t.h);
 }
 
+/* ---- ways of one vTLB line ---- */
+
+struct setter {
+	pthread_t thread;
+	struct hawk_space *s;
+	u64 lid;
+	u32 lost;
+};
+
+/* What a thread has set is there until it deletes it, whoever else wants the way. */
+static void *set_and_del(void *arg)
+{
+	struct setter *w = arg;
+	u32 i;
+
+	for (i = 0; i < 2 * ROUNDS_DEFAULT; i++) {
+		u64 val = hawk_vt(0, i & 0xffffff, hawk_lid_tok(w->lid));
+
+		hawk_vtlb_set(w->s, w->lid, val);
+		w->lost += hawk_vtlb_get(w->s, w->lid) != val;
+		hawk_vtlb_del(w->s, w->lid);
+	}
+	return NULL;
+}
+
+static void ways_have_one_owner(void **state)
+{
+	struct hawk_space s = { .vtlb_mask = 15 };
+	struct setter w[WORKERS] = { 0 };
+	u32 i, tok;
+
+	(void)state;
+	s.vtlb = aligned_alloc(64, 16 * 64);
+	assert_non_null(s.vtlb);
+	memset(s.vtlb, 0, 16 * 64);
+	for (i = 0, tok = 0; i < WORKERS; tok++)
+		if (!(hawk_mix(HAWK_LID(1, 0, 0, tok)) & s.vtlb_mask)) {
+			w[i].s = &s;
+			w[i++].lid = HAWK_LID(1, 0, 0, tok);
+		}
+	for (i = 0; i < WORKERS; i++)
+		assert_int_equal(pthread_create(&w[i].thread, NULL, set_and_del, &w[i]), 0);
+	for (i = 0; i < WORKERS; i++) {
+		assert_int_equal(pthread_join(w[i].thread, NULL), 0);
+		assert_int_equal(w[i].lost, 0);
+	}
+	for (i = 0; i < 16 * HAWK_VT_WAYS; i++)
+		assert_true(!s.vtlb[i].val);
+	free(s.vtlb);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(threads) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(threads),
+		cmocka_unit_test(ways_have_one_owner),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
