@@ -78,12 +78,13 @@ static void gate_wait(struct gate *g, uint32_t seen, uint32_t spins)
 
 void pool_barrier(struct pool *p)
 {
-	uint32_t seen;
+	/* Read before arriving: afterwards the caller may have begun another job. */
+	uint32_t seen, n = p->n_active;
 
-	if (p->n_active == 1)
+	if (n == 1)
 		return;
 	seen = atomic_load(&p->phase.count);
-	if (atomic_fetch_add(&p->arrived, 1) + 1 == p->n_active) {
+	if (atomic_fetch_add(&p->arrived, 1) + 1 == n) {
 		atomic_store(&p->arrived, 0);
 		gate_open(&p->phase);
 	} else {
