@@ -210,6 +210,9 @@ static void fork_and_unshare(void **state)
 	assert_int_equal(hawk_fork(f.kv, &b, 1), 1);
 	assert_int_equal(hawk_fork(f.kv, &b, 1), 0);
 	assert_int_equal(b.status, -EEXIST);
+	b.arg = HAWK_LID(1, FX_LAYERS, 0, 0);	/* the model has no such layer */
+	assert_int_equal(hawk_fork(f.kv, &b, 1), 0);
+	assert_int_equal(b.status, -EINVAL);
 	assert_int_equal(hawk_translate(f.kv, fx_lid(1)), hawk_translate(f.kv, fx_lid(0)));
 
 	b = (struct hawk_item) { .lid = fx_lid(1) };

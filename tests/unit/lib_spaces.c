@@ -326,6 +326,35 @@ static void batch_refusals(void **state)
 	fx_close(&f);
 }
 
+/* Memory that another space gave back takes reloaded blocks: they can be read there. */
+static void reload_into_new_chunk(void **state)
+{
+	struct hawk_kv_params p;
+	struct hawk_tier_info info;
+	struct hawk_item it;
+	struct hawk_kv *other;
+	struct fx f;
+	uint32_t n;
+
+	(void)state;
+	fx_open(&f, 4 * MIB, 8 * MIB);
+	p = fx_params(&f);
+	p.quota[f.dram].max_bytes = 2 * MIB;
+	assert_ok(hawk_kv_create(f.h, &p, &other));
+	fx_put(other, 0, 1, 2);
+	fx_put(f.kv, 0, 2 * FX_CHUNK_FRAMES, 1);
+	hawk_kv_close(other);
+	do
+		assert_ok(hawk_tier_stat(f.h, f.dram, &info));
+	while (info.free_bytes != 2 * MIB);
+	for (n = 0; n < FX_CHUNK_FRAMES; n++) {
+		it = (struct hawk_item) { .lid = fx_lid(n) };
+		assert_int_equal(hawk_reload(f.kv, &it, 1, NULL), 1);
+		assert_true(fx_is(hawk_addr(f.kv, hawk_translate_slow(f.kv, it.lid)), n, 1));
+	}
+	fx_close(&f);
+}
+
 /* A closed space holds no memory, whatever was being written ahead for it. */
 static void tier_goes_after_space(void **state)
 {
@@ -387,6 +416,7 @@ int main(void)
 		cmocka_unit_test(lease_expires),
 		cmocka_unit_test(space_refusals),
 		cmocka_unit_test(batch_refusals),
+		cmocka_unit_test(reload_into_new_chunk),
 		cmocka_unit_test(tier_goes_after_space),
 		cmocka_unit_test(device_queries),
 	};
