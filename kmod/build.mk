@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# hawk.ko is built by kbuild (Kbuild, tools/lab/build-module), here are its man
+# page and the test of its ABI.
+
+MANPAGES += kmod/man/hawk.4
+
+TESTS_UNIT += $(BUILD)/tests/abi
+$(BUILD)/tests/abi: $(BUILD)/obj/tests/unit/abi.o
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	@$(CC) -m32 -fsyntax-only -I$(BUILD)/include \
+		-isystem /usr/include/$(shell $(CC) -print-multiarch) tests/unit/abi.c
+	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $<
+
+## modules	hawk.ko for both lab kernels, build/kmod-KERNEL/hawk.ko
+MODULE_KERNELS := 6.1 6.12
+.PHONY: modules $(MODULE_KERNELS:%=module-%)
+modules: $(MODULE_KERNELS:%=module-%)
+$(MODULE_KERNELS:%=module-%): module-%:
+	@echo "  KBUILD  hawk.ko for $*"
+	@tools/lab/build-module --kernel $* >$(BUILD)/kmod-$*.log 2>&1 || \
+		{ cat $(BUILD)/kmod-$*.log; exit 1; }

@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+#
+# hawk.ko on both lab kernels: builds without a warning (W=1, sparse), passes its
+# kselftests, unloads with a clean kernel log.  Every test of every program is a
+# TAP line here.
+#
+#	HAWK_KILL_N	deaths of the killed writer (1000 on 6.1, 100 on 6.12)
+#	HAWK_KERNELS	lab kernels to use ("6.1 6.12")
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root" || exit 1
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+if ! tools/lab/hawk-lab status >/dev/null 2>&1; then
+	echo "1..0 # SKIP the lab does not work here (tools/lab/hawk-lab status)"
+	exit 0
+fi
+
+n=0
+
+# report STATUS NAME [LOG]: a TAP line, and the log as comments if it failed
+report()
+{
+	n=$((n + 1))
+	if [ "$1" -eq 0 ]; then
+		echo "ok $n - $2"
+	else
+		[ -z "${3:-}" ] || sed 's/^/# /' "$3"
+		echo "not ok $n - $2"
+	fi
+}
+
+# The programs' own TAP, renumbered and named after kernel and program.
+renumber()
+{
+	awk -v n="$n" -v kernel="$1" -v count="$tmp/count" '
+		function line(ok, name) { printf "%s %d - %s %s\n", ok, ++n, kernel, name; fflush() }
+		/^### begin / { prog = $3; failed = 0; ended = 0; next }
+		/^### end / {
+			ended = 1
+			if (prog == "rmmod" || ($4 != 0 && !failed))
+				line($4 == 0 ? "ok" : "not ok", prog " exits with status " $4)
+			next
+		}
+		/^(not )?ok [0-9]+/ {
+			ok = $1 == "ok" ? "ok" : "not ok"
+			failed += ok != "ok"
+			sub(/^(not )?ok [0-9]+ (- )?/, "")
+			line(ok, prog ": " $0)
+			next
+		}
+		/^# +(RUN|OK) / || /^(TAP|1\.\.)/ { next }
+		{ print /^#/ ? $0 : "# " $0; fflush() }
+		END {
+			if (!ended)
+				line("not ok", prog " did not end")
+			print n >count
+		}'
+}
+
+make -s kselftests >"$tmp/log" 2>&1
+report $? "the kselftests build" "$tmp/log"
+set -- $(ls build/tests/kselftest/hawk_* 2>/dev/null)
+
+for kernel in ${HAWK_KERNELS:-6.1 6.12}; do
+	tools/lab/build-module --kernel "$kernel" --out "build/kmod-$kernel-lint" --clean \
+		--sparse W=1 >"$tmp/log" 2>&1
+	report $? "hawk.ko builds for $kernel without a warning of W=1 and sparse" "$tmp/log"
+	tools/lab/build-module --kernel "$kernel" >"$tmp/log" 2>&1
+	report $? "hawk.ko builds for $kernel" "$tmp/log"
+
+	[ "$kernel" = 6.1 ] && deaths=1000 || deaths=100
+	{
+		tools/lab/hawk-lab run --kernel "$kernel" --rdma --check-log --quiet \
+			--timeout 1200 --env HAWK_KILL_N="${HAWK_KILL_N:-$deaths}" -- \
+			sh tests/kselftest/in-guest "$@" 2>&1
+		echo $? >"$tmp/rc"
+	} | renumber "$kernel"
+	n=$(cat "$tmp/count")
+	report "$(cat "$tmp/rc")" "$kernel: kernel log clean, also after rmmod (status $(cat "$tmp/rc"))"
+done
+echo "1..$n"
