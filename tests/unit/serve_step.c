@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+/*
+ * serve_step.c - how a step is put together (daemon/sched/step.c): chunked
+ * prefill under a token budget, decode first, nobody starved.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The functions under test are static: take the file in under another name. */
+#define sched_step_main sched_step_main_under_test
+void *sched_step_main_under_test(void *arg);
+#include "sched/step.c"
+
+#define MAX_SEQS 32
+
+struct env {
+	struct sched s;
+	struct exec_row rows[4096];
+	struct req *seq[MAX_SEQS];
+};
+
+static int setup(void **state)
+{
+	struct env *e = calloc(1, sizeof(*e));
+
+	e->s.rows = e->rows;
+	e->s.seq = e->seq;
+	*state = e;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct env *e = *state;
+	uint32_t i;
+
+	for (i = 0; i < e->s.n_seq; i++)
+		req_put(e->seq[i]);
+	free(e);
+	return 0;
+}
+
+static struct req *add_req(struct env *e, uint32_t n_prompt, uint32_t pos, uint32_t n_out)
+{
+	struct req *r;
+	uint32_t i;
+
+	assert_int_equal(req_create(n_prompt, 100, &r), 0);
+	for (i = 0; i < n_prompt + n_out; i++)
+		r->tokens[i] = (int32_t)(1000 * e->s.n_seq + i);
+	r->pos = pos;
+	atomic_store(&r->n_out, n_out);
+	e->seq[e->s.n_seq++] = r;
+	return r;
+}
+
+/* What the executor demands of its rows, and what we promise about the budget. */
+static void check_rows(struct env *e, uint32_t n)
+{
+	uint32_t i, k, sum = 0;
+
+	assert_true(n <= e->s.cfg.batch_tokens);
+	for (i = 0; i < e->s.n_seq; i++) {
+		struct req *r = e->seq[i];
+
+		sum += r->n_rows;
+		assert_true(r->n_rows <= e->s.cfg.chunk);
+		for (k = 0; k < r->n_rows; k++) {
+			const struct exec_row *row = &e->rows[r->row + k];
+
+			assert_int_equal(row->pos, r->pos + k);
+			assert_int_equal(row->token, r->tokens[row->pos]);
+			assert_ptr_equal(row->blocks, r->kv.addr);
+			assert_int_equal(row->want_logits,
+					 row->pos + 1 == r->n_prompt + req_n_out(r));
+		}
+	}
+	assert_int_equal(sum, n);
+}
+
+/* Compute the step, without an executor. */
+static uint32_t step(struct env *e)
+{
+	uint32_t n = step_build(&e->s), i;
+
+	check_rows(e, n);
+	for (i = 0; i < e->s.n_seq; i++) {
+		struct req *r = e->seq[i];
+
+		r->pos += r->n_rows;
+		if (r->n_rows && req_decoding(r))
+			atomic_fetch_add(&r->n_out, 1);
+	}
+	return n;
+}
+
+/* Budget 512, 30 decoding, chunk 256, prompts of 400 and 300 tokens. */
+static void test_chunks(void **state)
+{
+	struct env *e = *state;
+	struct req *a, *b;
+	uint32_t i;
+
+	e->s.cfg.batch_tokens = 512;
+	e->s.cfg.chunk = 256;
+	for (i = 0; i < 30; i++)
+		add_req(e, 10, 10, 1);
+	a = add_req(e, 400, 0, 0);
+	b = add_req(e, 300, 0, 0);
+	assert_int_equal(step(e), 512);
+	assert_int_equal(a->n_rows, 256);
+	assert_int_equal(b->n_rows, 226);
+	assert_int_equal(step(e), 30 + 144 + 74);
+	assert_int_equal(a->n_rows, 144);
+	assert_int_equal(b->n_rows, 74);
+	assert_true(req_decoding(a) && req_decoding(b));
+	assert_int_equal(step(e), 32);
+}
+
+/* A long prompt takes ceil(P / chunk) steps, and decode gets a row in each. */
+static void test_decode_not_starved(void **state)
+{
+	struct env *e = *state;
+	struct req *d, *p;
+	uint32_t steps = 0;
+
+	e->s.cfg.batch_tokens = 64;
+	e->s.cfg.chunk = 32;
+	p = add_req(e, 1000, 0, 0);
+	d = add_req(e, 10, 10, 1);
+	while (!req_decoding(p)) {
+		step(e);
+		assert_int_equal(d->n_rows, 1);
+		steps++;
+	}
+	assert_int_equal(steps, (1000 + 31) / 32);
+}
+
+/* With max_seqs < batch_tokens a prompt moves on however many decode. */
+static void test_prefill_not_starved(void **state)
+{
+	struct env *e = *state;
+	struct req *p;
+	uint32_t i;
+
+	e->s.cfg.batch_tokens = 32;
+	e->s.cfg.chunk = 32;
+	for (i = 0; i < 31; i++)
+		add_req(e, 10, 10, 1);
+	p = add_req(e, 40, 0, 0);
+	for (i = 0; i < 40; i++) {
+		assert_false(req_decoding(p));
+		assert_int_equal(step(e), 32);
+		assert_int_equal(p->n_rows, 1);
+	}
+	assert_true(req_decoding(p));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_chunks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_decode_not_starved, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_prefill_not_starved, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("serve_step", tests, NULL, NULL);
+}
