@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""The two public headers compile alone, in C and C++, for 64 and for 32 bits, and the
+ABI's structures are made of types of fixed width, without hidden padding. Their sizes and
+offsets are in tests/unit/abi.c."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "lib"))
+
+import tap  # noqa: E402
+
+TOP = HERE.parents[1]
+UAPI = TOP / "uapi/hawk.h"
+API = TOP / "libhawk/include/hawk/hawk.h"
+ABI_TEST = TOP / "tests/unit/abi.c"
+STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
+# ISO C++ has no flexible array member, every compiler has
+LANGUAGES = {
+    "C99": ["-x", "c", "-std=c99"],
+    "GNU C11": ["-x", "c", "-std=gnu11"],
+    "C++11": ["-x", "c++", "-std=c++11", "-Wno-pedantic"],
+    "C++20": ["-x", "c++", "-std=c++20", "-Wno-pedantic"],
+}
+# Debian keeps <asm/types.h> in the folder of the 64-bit architecture; the headers need nothing
+# else that depends on it, and the compiler brings the freestanding <stdint.h> itself.
+WIDTHS = {
+    "64 bits": ["-m64"],
+    "32 bits": ["-m32", "-ffreestanding", "-isystem", "/usr/include/x86_64-linux-gnu"],
+}
+STRUCT = re.compile(r"^struct (hawk_\w+) \{\n(.*?)^\};", re.M | re.S)
+# Types of the same width everywhere
+FIXED = r"(?:__[us](?:8|16|32|64)|__aligned_u64|struct hawk_\w+)"
+MEMBER = re.compile(rf"\t{FIXED} \w+(?:\[\w*\])?;\s*$")
+
+t = tap.Tap()
+
+
+def compile_text(text, *flags):
+    """With <linux/hawk.h> where the installation puts it."""
+    with tempfile.TemporaryDirectory() as root:
+        include = pathlib.Path(root) / "linux"
+        include.mkdir()
+        shutil.copy(UAPI, include)
+        return subprocess.run(["gcc", *flags, f"-I{root}", f"-I{TOP}/libhawk/include", "-"],
+                              input=text, capture_output=True, text=True)
+
+
+def alone(header):
+    """Included twice, so that the guard is seen to work."""
+    text = f'#include "{header}"\n' * 2
+    for language, lang_flags in LANGUAGES.items():
+        for width, width_flags in WIDTHS.items():
+            name = f"{header.relative_to(TOP)} alone in {language}, {width}"
+            if language.startswith("C++") and not shutil.which("g++"):
+                t.skip(name, "g++ is not installed")
+                continue
+            run = compile_text(text, *STRICT, *lang_flags, *width_flags)
+            t.ok(run.returncode == 0, name, run.stderr)
+
+
+def structures():
+    """The ABI's structures, and their lines that are no member of a fixed width."""
+    text = re.sub(r"/\*.*?\*/", "", UAPI.read_text(), flags=re.S)
+    found = dict(STRUCT.findall(text))
+    return set(found), [f"{name}: {line.strip()}" for name, body in found.items()
+                        for line in body.splitlines() if line.strip() and not MEMBER.match(line)]
+
+
+def layout():
+    found, strange = structures()
+    t.ok(len(found) >= 10, "the structures of the ABI are found", str(sorted(found)))
+    t.equal(strange, [], "every member has a type of fixed width")
+    held = re.findall(r"^SIZE\((\w+), \d+\);", ABI_TEST.read_text(), re.M)
+    t.equal(sorted(found - set(held)), [], "abi.c holds the size of each")
+
+
+def padding():
+    """Padding would carry bytes of the kernel's stack to user space, or break 32-bit callers."""
+    for width, flags in WIDTHS.items():
+        run = compile_text(f'#include "{UAPI}"\n', "-x", "c", "-Wpadded", "-Werror",
+                           "-fsyntax-only", *flags)
+        t.ok(run.returncode == 0, f"no structure has hidden padding, {width}", run.stderr)
+
+
+alone(UAPI)
+alone(API)
+layout()
+padding()
+t.done()
