@@ -11,8 +11,8 @@
 #include "embed.h"
 
 #define NS		1000000000ull
-#define LOOK_AHEAD	8	/* buckets the engine looks at per call, at least */
-#define AT_ONCE		64	/* writes in flight: reloads should not queue behind many */
+#define LOOK_AHEAD	8	/* buckets the engine looks at per call */
+#define AT_ONCE		64	/* writes in flight: reloads must not queue behind many */
 
 static bool stopping(struct espace *sp)
 {
