@@ -6,6 +6,7 @@ Arguments are names of tests to run (completion, spill ...), all without. The te
 use the device named by HAWK_URL, otherwise the embedded backend."""
 
 import concurrent.futures
+import http.client
 import json
 import os
 import pathlib
@@ -25,6 +26,17 @@ LONG = PROMPT * 20
 def kv_url(folder, dram):
     return os.environ.get("HAWK_URL",
                           f"embed:?dram={dram}&flash={folder}/kv.{dram}&flash_size=64M")
+
+
+def post(server, body, headers=None):
+    """(status, headers, decoded body) of a completion request."""
+    c = http.client.HTTPConnection("127.0.0.1", server.port, timeout=300)
+    c.request("POST", "/v1/completions", body if isinstance(body, (str, bytes))
+              else json.dumps({"model": serve.NAME, **body}), headers or {})
+    r = c.getresponse()
+    data = json.loads(r.read())
+    c.close()
+    return r.status, r.headers, data
 
 
 def text_of(answer):
@@ -200,18 +212,12 @@ BAD = [
 
 
 def test_bad_requests(server):
-    import http.client
     for name, body, status, param, code in BAD:
-        if isinstance(body, dict):
-            body = json.dumps({"model": serve.NAME, **body} if name != "no model" else body)
-        c = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-        c.request("POST", "/v1/completions", body)
-        r = c.getresponse()
-        e = json.loads(r.read())["error"]
-        c.close()
-        good = (r.status == status and e["param"] == param and e["message"] and e["type"] and
+        got, _, answer = post(server, json.dumps(body) if name == "no model" else body)
+        e = answer["error"]
+        good = (got == status and e["param"] == param and e["message"] and e["type"] and
                 (code is None or e["code"] == code))
-        t.ok(good, f"{name}: {status}", f"{r.status} {e}")
+        t.ok(good, f"{name}: {status}", f"{got} {e}")
 
 
 def test_bad_chats(server):
@@ -316,9 +322,12 @@ def test_no_room(_):
 def test_queue_full(_):
     with serve.start("embed:?dram=8M", "--max-seqs", "1", "--queue", "1") as small:
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
-            done = list(pool.map(lambda i: serve.completion(
-                small, prompt=f"{i} {LONG}", max_tokens=64)[0], range(12)))
-        t.ok(set(done) == {200, 503}, "a full queue: 503, the accepted are served", done)
+            done = list(pool.map(lambda i: post(
+                small, {"prompt": f"{i} {LONG}", "max_tokens": 64}), range(12)))
+        t.equal({status for status, _, _ in done}, {200, 503},
+                "a full queue: 503, the accepted are served")
+        t.ok(all(h["Retry-After"] and a["error"]["code"] == "overloaded"
+                 for status, h, a in done if status == 503), "with Retry-After")
 
 
 def test_api_keys(folder):
@@ -326,13 +335,9 @@ def test_api_keys(folder):
     path.write_text("# keys\nalpha-key\n\nbeta-key\n")
     with serve.start("embed:?dram=8M", "--api-key-file", str(path)) as server:
         def ask(key):
-            import http.client
-            c = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-            c.request("POST", "/v1/completions",
-                      json.dumps({"model": serve.NAME, "prompt": LONG, "max_tokens": 2}),
-                      {"Authorization": f"Bearer {key}"} if key else {})
-            r = c.getresponse()
-            return r.status, json.loads(r.read())
+            status, _, body = post(server, {"prompt": LONG, "max_tokens": 2},
+                                   {"Authorization": f"Bearer {key}"} if key else {})
+            return status, body
         t.equal(ask(None)[1]["error"]["code"], "invalid_api_key", "no API key: refused")
         t.equal(ask("alpha-kez")[0], 401, "a wrong API key: 401")
         t.equal(ask("alpha-key")[0], 200, "a right one is served")

@@ -23,6 +23,7 @@ import scenario  # noqa: E402
 ROOT = scenario.ROOT
 RATIO_MIN = 4.0     # KV of all sessions over the DRAM tier
 SEED = 20261
+STEP = 9            # turns per line of progress when there is no terminal
 
 EPILOG = """exit status: 0 when every token equals the uncached run and the KV of all
 sessions is at least 4 times the DRAM tier; 1 otherwise; 2 for a wrong command line."""
@@ -86,10 +87,12 @@ HEAD = ("                    prompt   from    from     re-              \n"
 
 
 def row(turn, session, result):
+    # A rate needs two tokens: the model may end its answer at once.
+    rate = f"{result['tokens_per_s']:9.1f}" if result["completion_tokens"] > 1 else f"{'-':>9}"
     return (f"{turn:4} {session.number + 1} {session.path[-12:]:12} {result['prompt_tokens']:6} "
             f"{result['tokens_dram']:6} {result['tokens_flash']:7} "
             f"{result['tokens_recomputed']:9} {result['ttft_ms']:9.1f} "
-            f"{result['tokens_per_s']:9.1f}")
+            f"{rate}")
 
 
 def play(server, opts, screen):
@@ -117,6 +120,8 @@ def check(server, turns, screen):
     wrong = 0
     for body, answer, result in turns:
         screen.progress(f"checking turn {result['turn']} of {len(turns)} without any cache")
+        if result["turn"] % STEP == 0 and not sys.stdout.isatty():
+            screen.say(f"{result['turn']} of {len(turns)} turns")
         again = server.chat(body)
         result["exact"] = tokens_of(again) == tokens_of(answer)
         result["uncached_ttft_ms"] = again["hawk"]["ttft_ms"]
