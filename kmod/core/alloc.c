@@ -81,8 +81,8 @@ static int alloc_locked(struct hawk_space *s, struct hawk_bucket *b, u64 lid, co
 		return -EEXIST;
 	}
 	hawk_map_insert(s, lid, blk);
-	hawk_block_publish(s, blk);
 	*vt = hawk_block_vt(s, blk);
+	hawk_vtlb_add(s, lid, *vt);
 	return 0;
 }
 
@@ -96,8 +96,10 @@ int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64
 	if (lid_check(s, &lid))
 		return -EINVAL;
 	b = &s->bucket[hawk_home(s, lid)];
+	hawk_lid_prefetch(s, lid);
 	for (;;) {
 		hawk_lock(&b->lock);
+		hawk_evict_prefetch(s, b);
 		ret = alloc_locked(s, b, lid, key, tier, now, &w, vt);
 		if (ret != -ENOBUFS)
 			ret = hawk_room_error(s, b, ret);
@@ -122,7 +124,8 @@ int hawk_block_put(struct hawk_space *s, u64 lid, const u8 *key, bool keep_pin, 
 		return -ENOENT;
 	b = hawk_bucket_of(s, blk);
 	if (blk->state != HAWK_BLOCK_FILLING ||
-	    ((blk->flags & HAWK_BF_KEY) && (!key || memcmp(blk->key, key, HAWK_KEY_BYTES)))) {
+	    ((blk->flags & HAWK_BF_KEY) &&
+	     (!key || memcmp(hawk_block_key(s, blk), key, HAWK_KEY_BYTES)))) {
 		ret = -EINVAL;
 		goto out_unlock;
 	}
@@ -185,7 +188,7 @@ static int fork_locked(struct hawk_space *s, struct hawk_block *blk, u64 new_lid
 	if (!s->bucket[there].fl[HAWK_RES_MAP].n)
 		return hawk_want_ask(s, w, there, HAWK_RES_MAP, HAWK_REACH_ALL) ?: -ENOSPC;
 	hawk_map_insert(s, new_lid, blk);
-	hawk_vtlb_set(s, new_lid, hawk_block_vt(s, blk));
+	hawk_vtlb_add(s, new_lid, hawk_block_vt(s, blk));
 	return 0;
 }
 

@@ -138,6 +138,34 @@ static void evict_clean(struct hawk_space *s, struct hawk_block *blk)
 }
 
 /*
+ * An allocation in a full bucket evicts its coldest block.  That is some random
+ * cache lines one behind the other, unless they are asked for ahead: the block's
+ * own and its LID's when it becomes the coldest, those found by the LID when the
+ * allocation begins.
+ */
+void hawk_evict_prefetch(struct hawk_space *s, struct hawk_bucket *b)
+{
+	u32 tier = __builtin_ctz(s->host_tiers | 1u << HAWK_TIERS_MAX), nr;
+
+	if (tier == HAWK_TIERS_MAX || b->fl[tier].n)
+		return;
+	nr = b->lru[tier].lru;
+	if (nr != HAWK_NONE)
+		hawk_lid_prefetch(s, hawk_load(&s->map[s->block[nr].maps].lid));
+}
+
+static void prefetch_coldest(struct hawk_space *s, const struct hawk_bucket *b, u32 tier)
+{
+	const struct hawk_block *blk;
+
+	if (b->lru[tier].lru == HAWK_NONE)
+		return;
+	blk = &s->block[b->lru[tier].lru];
+	hawk_prefetch(&s->map[blk->maps]);
+	hawk_prefetch(&s->win[tier].frame[blk->hframe]);
+}
+
+/*
  * Take the host frame of the coldest block of the bucket.
  * Return: 0; -EAGAIN (a move was started, is in flight, or has no plan); -ENOBUFS;
  * -ENOSPC.
@@ -174,10 +202,30 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		}
 		b->count[HAWK_N_EVICT_DROP]++;
 		hawk_block_end(s, blk);
+		prefetch_coldest(s, b, tier);
 		*frame = hawk_res_pop(s, b, tier);
 		return 0;
 	}
 	return b->moving[tier] ? -EAGAIN : ret;
+}
+
+/* Take the next tier out of @left: @first before the others. */
+static u32 tier_next(u32 *left, u32 first)
+{
+	u32 t = first < HAWK_TIERS_MAX && *left & (1u << first) ? first : __builtin_ctz(*left);
+
+	*left &= ~(1u << t);
+	return t;
+}
+
+/*
+ * A bucket with its fair share of a full tier evicts without a look at others: what
+ * they have to spare they need sooner, and looking would cost their cache lines.
+ */
+static bool has_share(struct hawk_space *s, const struct hawk_bucket *b, u32 tier)
+{
+	return !hawk_tier_has_room(s, tier) && (u64)b->lru[tier].n * s->nbuckets >=
+		(u64)hawk_load(&s->win[tier].owned) * s->frames_per_chunk;
 }
 
 /*
@@ -187,25 +235,20 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 int hawk_host_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		    struct hawk_want *w, u32 *got, u32 *frame)
 {
-	u32 i, t, first, home = b - s->bucket;
+	u32 t, left, home = b - s->bucket;
 	int ret = -ENOSPC;
 
-	first = tier < HAWK_TIERS_MAX && (s->host_tiers & (1u << tier)) ? tier : 0;
-	for (i = 0; i < HAWK_TIERS_MAX; i++) {
-		t = (first + i) % HAWK_TIERS_MAX;
-		if (!(s->host_tiers & (1u << t)))
-			continue;
+	for (left = s->host_tiers; left;) {
+		t = tier_next(&left, tier);
 		*got = t;
 		*frame = hawk_res_pop(s, b, t);
 		if (*frame != HAWK_NONE)
 			return 0;
-		if (hawk_want_ask(s, w, home, t, HAWK_REACH_NEAR))
+		if (!has_share(s, b, t) && hawk_want_ask(s, w, home, t, HAWK_REACH_NEAR))
 			return -ENOBUFS;
 	}
-	for (i = 0; i < HAWK_TIERS_MAX; i++) {
-		t = (first + i) % HAWK_TIERS_MAX;
-		if (!(s->host_tiers & (1u << t)))
-			continue;
+	for (left = s->host_tiers; left;) {
+		t = tier_next(&left, tier);
 		*got = t;
 		ret = evict_one(s, b, t, w, frame);
 		if (!ret || ret == -ENOBUFS || (ret == -EAGAIN && w->plan))

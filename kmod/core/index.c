@@ -31,7 +31,7 @@ static u32 chain_find(struct hawk_space *s, u64 hash, const u8 *key)
 	u32 nr;
 
 	for (nr = s->key_head[hash & s->key_mask]; nr != HAWK_NONE; nr = s->block[nr].key_next)
-		if (!memcmp(s->block[nr].key, key, HAWK_KEY_BYTES))
+		if (!memcmp(s->key[nr].b, key, HAWK_KEY_BYTES))
 			return nr;
 	return HAWK_NONE;
 }
@@ -49,7 +49,7 @@ int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *ke
 	if (chain_find(s, hash, key) != HAWK_NONE) {
 		ret = -EEXIST;
 	} else {
-		memcpy(blk->key, key, HAWK_KEY_BYTES);
+		memcpy(hawk_block_key(s, blk), key, HAWK_KEY_BYTES);
 		blk->key_next = *head;
 		*head = hawk_block_nr(s, blk);
 		blk->flags |= HAWK_BF_KEY;
@@ -67,7 +67,7 @@ void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk)
 	hawk_assert_held(&hawk_bucket_of(s, blk)->lock);
 	if (!(blk->flags & HAWK_BF_KEY))
 		return;
-	hash = key_hash(s, blk->key);
+	hash = key_hash(s, hawk_block_key(s, blk));
 	sh = key_shard(s, hash);
 	hawk_lock(&sh->lock);
 	for (p = &s->key_head[hash & s->key_mask]; *p != nr; p = &s->block[*p].key_next)
@@ -104,7 +104,7 @@ struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key)
 		return NULL;
 	hawk_lock(&b->lock);
 	if (hawk_load(&blk->gen) == gen && hawk_bucket_of(s, blk) == b &&
-	    (blk->flags & HAWK_BF_KEY) && !memcmp(blk->key, key, HAWK_KEY_BYTES))
+	    (blk->flags & HAWK_BF_KEY) && !memcmp(hawk_block_key(s, blk), key, HAWK_KEY_BYTES))
 		return blk;
 	hawk_unlock(&b->lock);
 	return NULL;

@@ -9,12 +9,19 @@
 #include "priv.h"
 
 /* The chain of a LID; the high bits are its bucket, so one lock guards it. */
-static u32 *map_head(struct hawk_space *s, u64 lid)
+static inline u32 *map_head(struct hawk_space *s, u64 lid)
 {
 	u32 low = s->log2_heads - s->log2_buckets;
 
 	return &s->head[(hawk_home(s, lid) << low) |
 			(hawk_mix(lid ^ s->hash_seed) & ((1u << low) - 1))];
+}
+
+/* Get the cache lines that a LID's look-up and its translation need on their way. */
+void hawk_lid_prefetch(struct hawk_space *s, u64 lid)
+{
+	hawk_prefetch(map_head(s, lid));
+	hawk_vtlb_prefetch(s, lid);
 }
 
 struct hawk_map *hawk_map_find(struct hawk_space *s, u64 lid)

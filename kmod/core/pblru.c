@@ -10,39 +10,6 @@
  */
 #include "priv.h"
 
-/* The link of a free thing. */
-static u32 *res_next(struct hawk_space *s, u32 res, u32 nr)
-{
-	if (res == HAWK_RES_BLOCK)
-		return &s->block[nr].lru_next;
-	if (res == HAWK_RES_MAP)
-		return &s->map[nr].next;
-	return &s->win[res].frame[nr].next;
-}
-
-u32 hawk_res_pop(struct hawk_space *s, struct hawk_bucket *b, u32 res)
-{
-	struct hawk_freelist *fl = &b->fl[res];
-	u32 nr = fl->head;
-
-	hawk_assert_held(&b->lock);
-	if (nr == HAWK_NONE)
-		return HAWK_NONE;
-	fl->head = *res_next(s, res, nr);
-	hawk_store(&fl->n, fl->n - 1);
-	return nr;
-}
-
-void hawk_res_push(struct hawk_space *s, struct hawk_bucket *b, u32 res, u32 nr)
-{
-	struct hawk_freelist *fl = &b->fl[res];
-
-	hawk_assert_held(&b->lock);
-	*res_next(s, res, nr) = fl->head;
-	fl->head = nr;
-	hawk_store(&fl->n, fl->n + 1);
-}
-
 /* Deal the frames of a new chunk, first to the bucket that asked. */
 static bool chunk_deal(struct hawk_space *s, u32 home, u32 tier)
 {

@@ -20,6 +20,7 @@
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/overflow.h>
+#include <linux/prefetch.h>
 #include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -63,6 +64,8 @@ static inline void hawk_unlock(struct hawk_lock *x)
 
 #define hawk_assert_held(x)	lockdep_assert_held(&(x)->l)
 #define hawk_assert(cond)	WARN_ON_ONCE(!(cond))
+
+#define hawk_prefetch(p)	prefetchw(p)
 
 #define hawk_load_acquire(p)	smp_load_acquire(p)
 #define hawk_store_release(p, v) smp_store_release(p, v)
@@ -160,9 +163,16 @@ static inline void hawk_unlock(struct hawk_lock *x)
 
 #define hawk_assert(cond) \
 	do { if (unlikely(!(cond))) hawk_assert_fail(#cond, __FILE__, __LINE__); } while (0)
+/* As lockdep in the kernel: checked where other debugging is on as well. */
+#if defined(HAWK_DEBUG) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define hawk_assert_held(x)	\
 	hawk_assert(__atomic_load_n(&(x)->serving, __ATOMIC_RELAXED) != \
 		    __atomic_load_n(&(x)->ticket, __ATOMIC_RELAXED))
+#else
+#define hawk_assert_held(x)	((void)(x))
+#endif
+
+#define hawk_prefetch(p)	__builtin_prefetch(p, 1)
 
 #define hawk_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define hawk_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)

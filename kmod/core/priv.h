@@ -105,10 +105,9 @@ enum hawk_block_event {
 #define HAWK_BF_LRU		(1u << 3)	/* on an LRU list of its bucket */
 #define HAWK_BF_CRC		(1u << 4)	/* crc is that of the flash copy */
 
-/* Guarded by the lock of its home bucket; key_next by the index shard. */
+/* Guarded, key included, by the lock of its home bucket; key_next by the index shard. */
 struct hawk_block {
 	u64 atime;		/* last access, ns */
-	u8 key[HAWK_KEY_BYTES];
 	u32 gen;		/* its life: one more each time it is buried */
 	u32 maps;		/* its LIDs, through hawk_map.alias */
 	u32 nmaps;
@@ -125,6 +124,10 @@ struct hawk_block {
 	u8 ftier;
 	u8 state;
 	u8 flags;
+} __attribute__((aligned(64)));	/* one cache line: the key is kept apart */
+
+struct hawk_key {
+	u8 b[HAWK_KEY_BYTES];
 };
 
 /* A LID.  Guarded by the bucket of the LID; alias also by the block's home. */
@@ -151,10 +154,11 @@ struct hawk_lru {
 	u32 n;
 };
 
+/* Those that a full cache counts all the time come first: one cache line of a bucket. */
 enum hawk_counter {
 	HAWK_N_BLOCKS, HAWK_N_RESIDENT, HAWK_N_FLASH, HAWK_N_PINNED,
-	HAWK_N_ALLOCS, HAWK_N_PUTS, HAWK_N_HITS, HAWK_N_INFLIGHT,
-	HAWK_N_EVICT_CLEAN, HAWK_N_EVICT_WRITE, HAWK_N_EVICT_DROP, HAWK_N_FLASH_DROP,
+	HAWK_N_ALLOCS, HAWK_N_PUTS, HAWK_N_HITS, HAWK_N_EVICT_DROP,
+	HAWK_N_EVICT_CLEAN, HAWK_N_EVICT_WRITE, HAWK_N_INFLIGHT, HAWK_N_FLASH_DROP,
 	HAWK_N_RELOADS, HAWK_N_RELOAD_ERRORS, HAWK_N_STEALS, HAWK_N_NOSPACE,
 	HAWK_N_QUOTA, HAWK_COUNTERS,
 };
@@ -194,6 +198,7 @@ struct hawk_space {
 	struct hawk_vtlb_entry *vtlb;
 	struct hawk_bucket *bucket;
 	struct hawk_block *block;
+	struct hawk_key *key;	/* by block, with HAWK_BF_KEY */
 	struct hawk_map *map;
 	u32 *head;		/* LID chains; chain h is guarded by its bucket */
 	u32 *key_head;		/* key chains; guarded by their shard */
@@ -216,10 +221,48 @@ static inline u32 hawk_block_nr(const struct hawk_space *s, const struct hawk_bl
 	return blk - s->block;
 }
 
+static inline u8 *hawk_block_key(struct hawk_space *s, const struct hawk_block *blk)
+{
+	return s->key[hawk_block_nr(s, blk)].b;
+}
+
 static inline bool hawk_block_in_host(const struct hawk_block *blk)
 {
 	return blk->state == HAWK_BLOCK_FILLING || blk->state == HAWK_BLOCK_READY ||
 	       blk->state == HAWK_BLOCK_EVICTING;
+}
+
+/* The link of a free thing; inline, as @res is mostly known where it is called. */
+static inline u32 *hawk_res_next(struct hawk_space *s, u32 res, u32 nr)
+{
+	if (res == HAWK_RES_BLOCK)
+		return &s->block[nr].lru_next;
+	if (res == HAWK_RES_MAP)
+		return &s->map[nr].next;
+	return &s->win[res].frame[nr].next;
+}
+
+static inline u32 hawk_res_pop(struct hawk_space *s, struct hawk_bucket *b, u32 res)
+{
+	struct hawk_freelist *fl = &b->fl[res];
+	u32 nr = fl->head;
+
+	hawk_assert_held(&b->lock);
+	if (nr == HAWK_NONE)
+		return HAWK_NONE;
+	fl->head = *hawk_res_next(s, res, nr);
+	hawk_store(&fl->n, fl->n - 1);
+	return nr;
+}
+
+static inline void hawk_res_push(struct hawk_space *s, struct hawk_bucket *b, u32 res, u32 nr)
+{
+	struct hawk_freelist *fl = &b->fl[res];
+
+	hawk_assert_held(&b->lock);
+	*hawk_res_next(s, res, nr) = fl->head;
+	fl->head = nr;
+	hawk_store(&fl->n, fl->n + 1);
 }
 
 static inline u64 hawk_vt(u32 tier, u32 gen, u32 frame)
@@ -247,6 +290,7 @@ void hawk_block_get_pin(struct hawk_space *s, struct hawk_block *blk);
 void hawk_block_put_pin(struct hawk_space *s, struct hawk_block *blk);
 
 /* map.c: LID -> block */
+void hawk_lid_prefetch(struct hawk_space *s, u64 lid);
 struct hawk_map *hawk_map_find(struct hawk_space *s, u64 lid);
 void hawk_map_insert(struct hawk_space *s, u64 lid, struct hawk_block *blk);
 void hawk_map_remove_home(struct hawk_space *s, struct hawk_block *blk);
@@ -257,8 +301,6 @@ void hawk_pair_unlock(struct hawk_space *s, u32 a, u32 b);
 void hawk_map_reap(struct hawk_space *s, u32 home);
 
 /* pblru.c: free lists, recency, victims */
-u32 hawk_res_pop(struct hawk_space *s, struct hawk_bucket *b, u32 res);
-void hawk_res_push(struct hawk_space *s, struct hawk_bucket *b, u32 res, u32 nr);
 bool hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes);
 bool hawk_res_steal(struct hawk_space *s, u32 from, u32 home, u32 res);
 bool hawk_res_hint(struct hawk_space *s, u32 home, u32 res);
@@ -291,6 +333,7 @@ struct hawk_want {
 int hawk_want_ask(struct hawk_space *s, struct hawk_want *w, u32 home, u32 res,
 		  enum hawk_reach reach);
 void hawk_want_fetch(struct hawk_space *s, struct hawk_want *w, u32 home);
+void hawk_evict_prefetch(struct hawk_space *s, struct hawk_bucket *b);
 int hawk_host_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		    struct hawk_want *w, u32 *got, u32 *frame);
 int hawk_spare_block(struct hawk_space *s, struct hawk_bucket *b, struct hawk_want *w);
@@ -302,6 +345,8 @@ void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk);
 struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key);
 
 /* vtlb.c */
+void hawk_vtlb_prefetch(struct hawk_space *s, u64 lid);
+void hawk_vtlb_add(struct hawk_space *s, u64 lid, u64 val);
 void hawk_vtlb_set(struct hawk_space *s, u64 lid, u64 val);
 void hawk_vtlb_del(struct hawk_space *s, u64 lid);
 u64 hawk_vtlb_get(const struct hawk_space *s, u64 lid);

@@ -123,11 +123,12 @@ static int tables_alloc(struct hawk_space *s)
 {
 	s->bucket = hawk_table_alloc(s->nbuckets, sizeof(*s->bucket));
 	s->block = hawk_table_alloc(s->max_blocks, sizeof(*s->block));
+	s->key = hawk_table_alloc(s->max_blocks, sizeof(*s->key));
 	s->map = hawk_table_alloc(s->max_maps, sizeof(*s->map));
 	s->head = hawk_table_alloc(1u << s->log2_heads, sizeof(*s->head));
 	s->key_head = hawk_table_alloc((size_t)s->key_mask + 1, sizeof(*s->key_head));
 	s->shard = hawk_table_alloc(HAWK_INDEX_SHARDS, sizeof(*s->shard));
-	if (!s->bucket || !s->block || !s->map || !s->head || !s->key_head || !s->shard)
+	if (!s->bucket || !s->block || !s->key || !s->map || !s->head || !s->key_head || !s->shard)
 		return -ENOMEM;
 	return 0;
 }
@@ -149,6 +150,7 @@ static void tables_free(struct hawk_space *s)
 		hawk_lock_fini(&s->shard[i].lock);
 	hawk_table_free(s->bucket, s->nbuckets, sizeof(*s->bucket));
 	hawk_table_free(s->block, s->max_blocks, sizeof(*s->block));
+	hawk_table_free(s->key, s->max_blocks, sizeof(*s->key));
 	hawk_table_free(s->map, s->max_maps, sizeof(*s->map));
 	hawk_table_free(s->head, 1u << s->log2_heads, sizeof(*s->head));
 	hawk_table_free(s->key_head, (size_t)s->key_mask + 1, sizeof(*s->key_head));

@@ -22,12 +22,10 @@ u64 hawk_vtlb_bytes(u32 max_blocks)
 	return n * sizeof(struct hawk_vtlb_entry);
 }
 
-/* Way number @i (of HAWK_VT_PROBE * HAWK_VT_WAYS) where @lid may live. */
-static inline struct hawk_vtlb_entry *vtlb_way(const struct hawk_space *s, u64 hash, u32 i)
+/* Line number @i (of HAWK_VT_PROBE) where a LID may live. */
+static inline struct hawk_vtlb_entry *vtlb_line(const struct hawk_space *s, u64 hash, u32 i)
 {
-	u32 line = ((u32)hash + i / HAWK_VT_WAYS) & s->vtlb_mask;
-
-	return &s->vtlb[line * (size_t)HAWK_VT_WAYS + i % HAWK_VT_WAYS];
+	return &s->vtlb[(((u32)hash + i) & s->vtlb_mask) * (size_t)HAWK_VT_WAYS];
 }
 
 static struct hawk_vtlb_entry *vtlb_find(const struct hawk_space *s, u64 lid)
@@ -35,11 +33,17 @@ static struct hawk_vtlb_entry *vtlb_find(const struct hawk_space *s, u64 lid)
 	u64 hash = hawk_mix(lid);
 	u32 i;
 
-	for (i = 0; i < HAWK_VT_PROBE * HAWK_VT_WAYS; i++) {
-		struct hawk_vtlb_entry *e = vtlb_way(s, hash, i);
-		u64 val = hawk_load_acquire(&e->val);
+	for (i = 0; i < HAWK_VT_PROBE; i++) {
+		struct hawk_vtlb_entry *e = vtlb_line(s, hash, i), *end = e + HAWK_VT_WAYS;
 
-		if ((val & HAWK_VT_VALID) && hawk_load(&e->lid) == lid) {
+		for (; e < end; e++) {
+			u64 val;
+
+			if (hawk_load(&e->lid) != lid)
+				continue;
+			val = hawk_load_acquire(&e->val);
+			if (!(val & HAWK_VT_VALID) || hawk_load(&e->lid) != lid)
+				continue;
 			/* the way may have changed hands between the two loads */
 			hawk_rmb();
 			if (hawk_load(&e->val) == val)
@@ -49,27 +53,40 @@ static struct hawk_vtlb_entry *vtlb_find(const struct hawk_space *s, u64 lid)
 	return NULL;
 }
 
+void hawk_vtlb_prefetch(struct hawk_space *s, u64 lid)
+{
+	hawk_prefetch(vtlb_line(s, hawk_mix(lid), 0));
+}
+
+/* A LID that has no entry. */
+void hawk_vtlb_add(struct hawk_space *s, u64 lid, u64 val)
+{
+	u64 hash = hawk_mix(lid);
+	u32 i;
+
+	for (i = 0; i < HAWK_VT_PROBE; i++) {
+		struct hawk_vtlb_entry *e = vtlb_line(s, hash, i), *end = e + HAWK_VT_WAYS;
+
+		for (; e < end; e++) {
+			if (hawk_load(&e->val) || !hawk_cas64((u64 *)&e->val, 0, HAWK_VT_BUSY))
+				continue;
+			hawk_wmb();	/* who sees the LID sees that the old value is gone */
+			hawk_store(&e->lid, lid);
+			hawk_store_release(&e->val, val);
+			return;
+		}
+	}
+	/* no room: clients ask the device for this one */
+}
+
 void hawk_vtlb_set(struct hawk_space *s, u64 lid, u64 val)
 {
 	struct hawk_vtlb_entry *e = vtlb_find(s, lid);
-	u64 hash;
-	u32 i;
 
-	if (e) {
+	if (e)
 		hawk_store_release(&e->val, val);
-		return;
-	}
-	hash = hawk_mix(lid);
-	for (i = 0; i < HAWK_VT_PROBE * HAWK_VT_WAYS; i++) {
-		e = vtlb_way(s, hash, i);
-		if (hawk_load(&e->val) || !hawk_cas64((u64 *)&e->val, 0, HAWK_VT_BUSY))
-			continue;
-		hawk_wmb();	/* who sees the LID sees that the old value is gone */
-		hawk_store(&e->lid, lid);
-		hawk_store_release(&e->val, val);
-		return;
-	}
-	/* no room: clients ask the device for this one */
+	else
+		hawk_vtlb_add(s, lid, val);
 }
 
 void hawk_vtlb_del(struct hawk_space *s, u64 lid)
