@@ -50,8 +50,14 @@ $(BUILD)/include/linux/hawk.h: uapi/hawk.h
 	@mkdir -p $(@D)
 	@cp $< $@
 
+# A missing package is named before the compiler stumbles over it.  It is no error
+# here: what is needed may have been installed in other ways.
+$(BUILD)/.packages: tools/setup/packages.list
+	@mkdir -p $(@D)
+	@if tools/setup/install-deps --dry-run build; then touch $@; fi
+
 # Any object: build/obj/PATH.o from PATH.c; a fragment may set CFLAGS_<path>.o
-$(BUILD)/obj/%.o: %.c | $(BUILD)/include/linux/hawk.h
+$(BUILD)/obj/%.o: %.c | $(BUILD)/.packages $(BUILD)/include/linux/hawk.h
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	@$(CC) $(CFLAGS_COMMON) $(CFLAGS) $(CFLAGS_$(notdir $*)) -c -o $@ $<
@@ -65,13 +71,18 @@ tests: $(TESTS_UNIT)
 
 ## check-unit	unit tests, UNIT=PATTERN chooses (core_%), SAN=address,undefined or thread
 UNIT ?= %
-.PHONY: check-unit
-check-unit: $(filter $(UNIT:%=$(BUILD)/tests/%),$(TESTS_UNIT))
+.PHONY: check-unit run-unit
+check-unit:
+	@tools/setup/install-deps build test
+	@$(MAKE) --no-print-directory run-unit
+run-unit: $(filter $(UNIT:%=$(BUILD)/tests/%),$(TESTS_UNIT))
 	@$(PROVE) $(sort $^)
 
 ## check-vm	the module, the library and the daemon over /dev/hawk, in the lab's VM
 .PHONY: check-vm
-check-vm: all tests
+check-vm:
+	@tools/setup/install-deps build module lab test
+	@$(MAKE) --no-print-directory all tests
 	@$(PROVE) $(TESTS_VM)
 
 ## check	every test, native and in the VM
