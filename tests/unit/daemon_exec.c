@@ -503,6 +503,50 @@ static void test_block_sizes(void **state)
 	bt = 16;
 }
 
+/*
+ * Steps of one row after steps of many: the former run on one thread here, and
+ * must not begin before every thread has left the latter.
+ */
+static void test_thread_changes(void **state)
+{
+	static const struct fx_model small = {
+		.n_vocab = 40,
+		.n_ctx = 128,
+		.n_embd = 64,
+		.n_layer = 2,
+		.n_head = 4,
+		.n_head_kv = 2,
+		.head_dim = 16,
+		.n_ff = 96,
+		.rope_dim = 16,
+		.seed = 13,
+	};
+	struct loaded l = load(&small, GGUF_T_Q8_0);
+	struct exec *one = make_exec(l.m, NULL, 1, EXEC_KV_F16);
+	struct exec *two = make_exec(l.m, NULL, 2, EXEC_KV_F16);
+	struct exec_row rows[N_TOK];
+	struct seq base, s;
+	uint32_t i;
+
+	(void)state;
+	seq_init(&base, l.m, EXEC_KV_F16, 5);
+	seq_run(&base, one, l.m, 0, N_TOK);
+	seq_init(&s, l.m, EXEC_KV_F16, 5);
+	for (i = 0; i < 200; i++) {
+		seq_rows(&s, rows, 0, N_TOK);
+		assert_int_equal(exec_step(two, rows, N_TOK), 0);
+		keep_logits(&s, two, l.m, 0, 0, N_TOK);
+		assert_int_equal(exec_step(two, rows, 1), 0);
+		keep_logits(&s, two, l.m, 0, 0, 1);
+		expect_same(&base, &s, l.m, "thread count changes");
+	}
+	seq_free(&s);
+	seq_free(&base);
+	exec_destroy(two);
+	exec_destroy(one);
+	unload(&l);
+}
+
 /* Logits only where asked for, and the same ones. */
 static void test_wanted_rows(void **state)
 {
@@ -693,9 +737,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_half),	       cmocka_unit_test(test_against_reference),
 		cmocka_unit_test(test_invariance_f16), cmocka_unit_test(test_invariance_f32),
-		cmocka_unit_test(test_block_sizes),    cmocka_unit_test(test_wanted_rows),
-		cmocka_unit_test(test_bad_steps),      cmocka_unit_test(test_bad_configs),
-		cmocka_unit_test(test_sampling),
+		cmocka_unit_test(test_block_sizes),    cmocka_unit_test(test_thread_changes),
+		cmocka_unit_test(test_wanted_rows),    cmocka_unit_test(test_bad_steps),
+		cmocka_unit_test(test_bad_configs),    cmocka_unit_test(test_sampling),
 	};
 
 	return cmocka_run_group_tests_name("daemon_exec", tests, NULL, NULL);

@@ -345,7 +345,7 @@ static void test_tensor_pairs(void **state)
 
 static void test_not_files(void **state)
 {
-	char err[GGUF_ERR_LEN], path[] = "/tmp/hawk-gguf-XXXXXX";
+	char err[GGUF_ERR_LEN], path[] = "/tmp/daemon-gguf-XXXXXX";
 	struct gguf *g;
 	int fd;
 
