@@ -118,6 +118,56 @@ static void least_recently_used_goes(void **state)
 	fix_fini(&f);
 }
 
+/* To look a block up by key is to use it. */
+static void found_is_used(void **state)
+{
+	u8 key[HAWK_KEY_BYTES];
+	struct hawk_ref ref;
+	struct fix f;
+	u64 lid, vt;
+	u32 i;
+
+	(void)state;
+	fix_init(&f, 1, 0, 1, 16);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(host_fill(&f.h, f.s, LID(i), host_key(key, i), i + 1, ++f.now), 0);
+	assert_int_equal(hawk_block_find(f.s, host_key(key, 0), false, ++f.now, &lid, &vt, &ref),
+			 0);
+	fill(&f, 4);
+	expect(&f, 0, "h-hhh");
+	fix_fini(&f);
+}
+
+/* A plan without room gets no move, and nothing is started that needs one. */
+static void full_plan(void **state)
+{
+	struct hawk_plan *full;
+	struct hawk_ref ref;
+	struct fix f;
+	u32 i;
+	u64 vt;
+
+	(void)state;
+	fix_init(&f, 1, 2, 1, 16);
+	for (i = 0; i < 5; i++)
+		fill(&f, i);
+	expect(&f, 0, "fhhhh");
+	assert_int_equal(hawk_block_free(f.s, LID(1)), 0);
+	assert_int_equal(hawk_block_fork(f.s, LID(2), LID(9)), 0);
+	ref = pin(&f, 2);
+	full = host_plan(&f.h, 0);
+	assert_int_equal(hawk_block_reload(f.s, LID(0), 0, ++f.now, full), -EAGAIN);
+	assert_int_equal(hawk_block_unshare(f.s, LID(2), ++f.now, full, &vt, &ref), -EAGAIN);
+	assert_int_equal(hawk_space_writeback(f.s, 0, 1024, full), 0);
+	fill(&f, 5);
+	full = host_plan(&f.h, 0);
+	assert_int_equal(hawk_block_alloc(f.s, LID(6), NULL, 0, ++f.now, full, &vt), -EAGAIN);
+	assert_int_equal(full->n, 0);
+	expect(&f, 0, "f-hhhh");
+	assert_int_equal(hawk_block_unpin(f.s, ref), 0);
+	fix_fini(&f);
+}
+
 static void flash_is_second_chance(void **state)
 {
 	struct fix f;
@@ -563,6 +613,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(least_recently_used_goes),
+		cmocka_unit_test(found_is_used),
+		cmocka_unit_test(full_plan),
 		cmocka_unit_test(flash_is_second_chance),
 		cmocka_unit_test(copies_give_way_to_blocks),
 		cmocka_unit_test(write_ahead_makes_eviction_free),
