@@ -212,7 +212,8 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 /* Take the next tier out of @left: @first before the others. */
 static u32 tier_next(u32 *left, u32 first)
 {
-	u32 t = first < HAWK_TIERS_MAX && *left & (1u << first) ? first : __builtin_ctz(*left);
+	u32 t = first < HAWK_TIERS_MAX && *left & (1u << first) ?
+		first : (u32)__builtin_ctz(*left);
 
 	*left &= ~(1u << t);
 	return t;
