@@ -103,4 +103,4 @@ clean:
 
 .PHONY: help
 help:
-	@grep -hE '^## ' Makefile $(FRAGMENTS) | sed 's/^## //'
+	@grep -hE '^## ' Makefile $(FRAGMENTS) | sed 's/^## \(make \)*//'
