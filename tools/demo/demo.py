@@ -41,6 +41,8 @@ def parse_args():
                         help="DRAM tier of the embedded memory (default: 4M)")
     parser.add_argument("--flash", default="256M", metavar="SIZE",
                         help="flash file of the embedded memory (default: 256M)")
+    parser.add_argument("--kv-dtype", default="f16", choices=("f16", "f32"),
+                        help="element type of the KV (default: f16)")
     parser.add_argument("--sessions", type=int, default=9, help="agents (default: 9)")
     parser.add_argument("--rounds", type=int, default=2,
                         help="rounds of two turns per session (default: 2)")
@@ -197,13 +199,13 @@ def run(opts, screen, folder):
     kv = opts.kv or (f"embed:?dram={opts.dram}&flash={folder}/kv.flash&flash_size={opts.flash}")
     binary = hawkd.binary_path(ROOT)
     screen.say(f"hawkd with {kv}\n")
-    with hawkd.Hawkd(binary, opts.model, kv, "--alias", "demo") as server:
+    options = ("--alias", "demo", "--kv-dtype", opts.kv_dtype)
+    with hawkd.Hawkd(binary, opts.model, kv, *options) as server:
         sessions, turns = play(server, opts, screen)
         dram, kv_bytes, metrics = memory(server, turns, opts)
     show_text(sessions, screen)
     screen.say("\nEvery prompt again, on a hawkd that reuses nothing ...")
-    with hawkd.Hawkd(binary, opts.model, "embed:?dram=64M", "--alias", "demo",
-                     "--no-cache") as server:
+    with hawkd.Hawkd(binary, opts.model, "embed:?dram=64M", "--no-cache", *options) as server:
         wrong = check(server, turns, screen)
     return summary(turns, sessions, dram, kv_bytes, metrics, wrong, time.monotonic() - start)
 
