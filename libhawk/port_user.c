@@ -104,36 +104,59 @@ u64 hawk_random(void)
 	return x;
 }
 
+/* Tables of half a huge page and more are made of whole ones. */
+static bool table_is_huge(size_t len)
+{
+	return len >= HUGE_BYTES / 2;
+}
+
+static size_t round_up(size_t len, size_t to)
+{
+	return (len + to - 1) & ~(to - 1);
+}
+
+/* @len bytes of the kernel's zeroed pages, aligned so that huge ones fit. */
+static void *map_huge(size_t len)
+{
+	char *p = mmap(NULL, len + HUGE_BYTES, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t head;
+
+	if (p == MAP_FAILED)
+		return NULL;
+	head = round_up((uintptr_t)p, HUGE_BYTES) - (uintptr_t)p;
+	if (head)
+		munmap(p, head);
+	if (head < HUGE_BYTES)
+		munmap(p + head + len, HUGE_BYTES - head);
+	madvise(p + head, len, MADV_HUGEPAGE);	/* advice: refusing it costs speed only */
+	return p + head;
+}
+
 /*
- * Zeroed and aligned to a cache line.  Large tables come straight from the
- * kernel: their pages are zeroed when they are touched, and huge pages spare
- * the TLB misses of random look-ups.
+ * Zeroed and aligned to a cache line.  Huge pages spare large tables the TLB misses
+ * of random look-ups.
  */
 void *hawk_table_alloc(size_t n, size_t bytes)
 {
 	size_t len;
 	void *p;
 
-	if (check_mul_overflow(n, bytes, &len) || len > SIZE_MAX - HUGE_BYTES)
+	if (check_mul_overflow(n, bytes, &len) || len > SIZE_MAX - 2 * HUGE_BYTES)
 		return NULL;
-	if (len < HUGE_BYTES) {
-		len = (len + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
-		p = aligned_alloc(CACHE_LINE, len ? len : CACHE_LINE);
-		return p ? memset(p, 0, len) : NULL;
-	}
-	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED)
-		return NULL;
-	madvise(p, len, MADV_HUGEPAGE);	/* advice: refusing it costs speed only */
-	return p;
+	if (table_is_huge(len))
+		return map_huge(round_up(len, HUGE_BYTES));
+	len = round_up(len ? len : 1, CACHE_LINE);
+	p = aligned_alloc(CACHE_LINE, len);
+	return p ? memset(p, 0, len) : NULL;
 }
 
 void hawk_table_free(void *p, size_t n, size_t bytes)
 {
-	if (!p)
-		return;
-	if (n * bytes < HUGE_BYTES)
-		free(p);
+	size_t len = n * bytes;
+
+	if (p && table_is_huge(len))
+		munmap(p, round_up(len, HUGE_BYTES));
 	else
-		munmap(p, n * bytes);
+		free(p);
 }
