@@ -38,7 +38,7 @@ struct worker {
 	enum bench_side side;
 	u64 n;		/* LIDs used so far by this thread, both runs and fill */
 	u32 id;
-	u64 ops;
+	double rate;	/* operations per second */
 } __attribute__((aligned(64)));
 
 static u64 next_lid(struct worker *w)
@@ -74,16 +74,19 @@ static void one_peer(struct worker *w)
 static void *work(void *arg)
 {
 	struct worker *w = arg;
+	u64 t0, ops;
 	u32 i;
 
 	pthread_barrier_wait(&w->sh->start);
-	for (w->ops = 0; !__atomic_load_n(&w->sh->stop, __ATOMIC_RELAXED); w->ops += LOOK)
+	t0 = bench_now();
+	for (ops = 0; !__atomic_load_n(&w->sh->stop, __ATOMIC_RELAXED); ops += LOOK)
 		for (i = 0; i < LOOK; i++) {
 			if (w->side == BENCH_OURS)
 				one_ours(w);
 			else
 				one_peer(w);
 		}
+	w->rate = (double)ops * 1e9 / (double)(bench_now() - t0);
 	return NULL;
 }
 
@@ -92,8 +95,7 @@ static double measure(struct shared *sh, struct worker *w, enum bench_side side,
 		      u32 ms)
 {
 	struct timespec ts = { ms / 1000, ms % 1000 * 1000000l };
-	u64 t0, ops = 0;
-	double s;
+	double rate = 0;
 	u32 i;
 
 	sh->stop = false;
@@ -104,16 +106,14 @@ static double measure(struct shared *sh, struct worker *w, enum bench_side side,
 			bench_die("cannot start a thread");
 	}
 	pthread_barrier_wait(&sh->start);
-	t0 = bench_now();
 	nanosleep(&ts, NULL);
 	__atomic_store_n(&sh->stop, true, __ATOMIC_RELAXED);
 	for (i = 0; i < threads; i++) {
 		pthread_join(w[i].thread, NULL);
-		ops += w[i].ops;
+		rate += w[i].rate;
 	}
-	s = (double)(bench_now() - t0) * 1e-9;
 	pthread_barrier_destroy(&sh->start);
-	return (double)ops / s;
+	return rate;
 }
 
 static void setup(struct shared *sh)

@@ -28,7 +28,7 @@ void bench_args(struct bench_opts *o, int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "r:m:b:f:u:")) != -1) {
+	while ((c = getopt(argc, argv, "r:m:b:s:f:u:")) != -1) {
 		switch (c) {
 		case 'r':
 			o->runs = number(optarg, 1000);
@@ -39,6 +39,9 @@ void bench_args(struct bench_opts *o, int argc, char **argv)
 		case 'b':
 			o->block_bytes = number(optarg, 2 << 20);
 			break;
+		case 's':
+			o->mib = number(optarg, 1 << 20);
+			break;
 		case 'f':
 			o->file = optarg;
 			break;
@@ -46,7 +49,7 @@ void bench_args(struct bench_opts *o, int argc, char **argv)
 			o->url = optarg;
 			break;
 		default:
-			bench_die("usage: [-r RUNS] [-m MILLISECONDS] [-b BYTES] [-f FILE] [-u URL]");
+			bench_die("usage: [-r RUNS] [-m MILLISECONDS] [-b BYTES] [-s MIB] [-f FILE] [-u URL]");
 		}
 	}
 	if (optind != argc)

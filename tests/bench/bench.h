@@ -17,6 +17,7 @@ enum bench_side { BENCH_OURS, BENCH_PEER };
  * @runs: measurements of each side
  * @ms: length of one measurement, milliseconds (some programs do a fixed amount)
  * @block_bytes: bytes of a block
+ * @mib: size of the flash tier, MiB
  * @file: model, drive or socket
  * @url: libhawk URL
  */
@@ -24,11 +25,12 @@ struct bench_opts {
 	unsigned int runs;
 	unsigned int ms;
 	unsigned int block_bytes;
+	unsigned int mib;
 	const char *file;
 	const char *url;
 };
 
-/** bench_args() - read -r RUNS -m MILLISECONDS -b BYTES -f FILE -u URL; exits on others */
+/** bench_args() - read -r RUNS -m MILLISECONDS -b BYTES -s MIB -f FILE -u URL */
 void bench_args(struct bench_opts *o, int argc, char **argv);
 
 /**

@@ -142,7 +142,7 @@ static void setup(struct decode *d, const struct bench_opts *o)
 	payload = exec_kv_block_bytes(&d->model->cfg, TOKENS, cfg.kv_type);
 	d->block_bytes = (uint32_t)((payload + HAWK_FRAME_ALIGN - 1) / HAWK_FRAME_ALIGN *
 				    HAWK_FRAME_ALIGN);
-	space_open(&d->space, o->url, 0, NULL);
+	space_open(&d->space, o->url, 0, NULL, 0);
 	space_create(&d->space, d->block_bytes, n, NULL);
 	d->block[BENCH_OURS] = calloc(n, sizeof(void *));
 	d->block[BENCH_PEER] = calloc(n, sizeof(void *));

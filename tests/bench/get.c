@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 	if (!o.file)
 		bench_die("-f SOCKET is missing");
 	blocks = (uint32_t)(DATA_BYTES / o.block_bytes);
-	space_open(&s, o.url, 2 * DATA_BYTES, NULL);
+	space_open(&s, o.url, 2 * DATA_BYTES, NULL, 0);
 	space_create(&s, o.block_bytes, blocks, SPACE_NAME);
 	space_fill(&s, blocks, o.block_bytes);
 	fflush(stdout);

@@ -4,7 +4,7 @@
  *
  * Fills a space until nearly all of its flash is used, then prints "ready".  For
  * each line on standard input it reloads every block once, in batches of half the
- * DRAM tier and always in the same random order, so that a block is long gone from
+ * DRAM tier (an eighth of -s) and always in the same random order, so that a block is long gone from
  * DRAM when its turn comes, and prints the rate.  bench.py runs fio on the same
  * file in between.  Bytes count as the tier counts them, so a block that was still
  * in DRAM does not; checksums are verified on the way, as always.
@@ -16,14 +16,12 @@
 #include "bench.h"
 #include "space.h"
 
-#define DRAM_BYTES	(256 * SPACE_MIB)
-#define BATCH_BYTES	(DRAM_BYTES / 2)
-
 struct reload {
 	struct bench_space space;
 	unsigned int flash;	/* tier id */
 	uint32_t block_bytes;
 	uint32_t blocks;
+	uint32_t batch;		/* blocks reloaded by one call */
 	uint32_t *order;
 	uint64_t ns;		/* spent in hawk_reload() */
 };
@@ -44,7 +42,7 @@ static void find_flash(struct reload *r)
 	for (r->flash = 0; r->flash < HAWK_TIERS_MAX; r->flash++)
 		if (q.tiers & (1u << r->flash) && flash_info(r).kind == HAWK_TIER_BLK)
 			return;
-	bench_die("the device has no flash tier; name one with -u or -f");
+	bench_die("the device has no flash tier");
 }
 
 static void shuffle(struct reload *r)
@@ -103,33 +101,41 @@ static void batch(struct reload *r, uint32_t first, uint32_t n)
 static double pass(struct reload *r)
 {
 	uint64_t before = flash_info(r).read_bytes, bytes;
-	uint32_t i, n, max = (uint32_t)(BATCH_BYTES / r->block_bytes);
+	uint32_t i, n;
 
 	r->ns = 0;
 	for (i = 0; i < r->blocks; i += n) {
-		n = r->blocks - i < max ? r->blocks - i : max;
+		n = r->blocks - i < r->batch ? r->blocks - i : r->batch;
 		batch(r, i, n);
 	}
 	bytes = flash_info(r).read_bytes - before;
 	if (bytes < (uint64_t)r->blocks * r->block_bytes / 2)
-		bench_die("most blocks were still in DRAM");
+		bench_die("only %llu of %llu MiB came from flash",
+			  (unsigned long long)(bytes / SPACE_MIB),
+			  (unsigned long long)r->blocks * r->block_bytes / SPACE_MIB);
 	return (double)bytes * 1e9 / (double)r->ns;
 }
 
 int main(int argc, char **argv)
 {
-	struct bench_opts o = { .block_bytes = 128 << 10 };
+	struct bench_opts o = { .block_bytes = 128 << 10, .mib = 1024 };
 	struct reload r = { 0 };
-	char line[16];
+	uint64_t flash, dram;
+	char line[16], url[4096];
 
 	bench_args(&o, argc, argv);
-	if (!o.url)
-		bench_die("-u is missing");
-	space_open(&r.space, o.url, DRAM_BYTES, o.file);
+	if (!o.file)
+		bench_die("-f FILE, the drive, is missing");
+	flash = o.mib * SPACE_MIB;
+	dram = flash / 4;
+	snprintf(url, sizeof(url), "embed:?dram=%llu&flash=%s&flash_size=%llu",
+		 (unsigned long long)dram, o.file, (unsigned long long)flash);
+	space_open(&r.space, o.url ? o.url : url, dram, o.file, flash);
 	find_flash(&r);
 	r.block_bytes = o.block_bytes;
-	/* not all of it: a bucket that runs dry asks few neighbours before it drops blocks */
-	r.blocks = (uint32_t)(flash_info(&r).bytes / r.block_bytes / 4 * 3);
+	/* not all of it: moves under way have frames, too */
+	r.blocks = (uint32_t)(flash / r.block_bytes / 4 * 3);
+	r.batch = (uint32_t)(dram / 2 / r.block_bytes);
 	space_create(&r.space, r.block_bytes, r.blocks, NULL);
 	space_fill(&r.space, r.blocks, r.block_bytes);
 	shuffle(&r);

@@ -9,7 +9,8 @@
 
 #define FILL	64u	/* blocks per batch */
 
-void space_open(struct bench_space *s, const char *url, uint64_t dram, const char *blk)
+void space_open(struct bench_space *s, const char *url, uint64_t dram, const char *blk,
+		uint64_t flash)
 {
 	memset(s, 0, sizeof(*s));
 	bench_check(hawk_open(url, &s->h), hawk_strerror_last());
@@ -18,7 +19,7 @@ void space_open(struct bench_space *s, const char *url, uint64_t dram, const cha
 	bench_check(hawk_tier_add_host(s->h, -1, dram, &s->tier[s->n_tiers++]),
 		    hawk_strerror_last());
 	if (blk)
-		bench_check(hawk_tier_add_blk(s->h, blk, 0, &s->tier[s->n_tiers++]),
+		bench_check(hawk_tier_add_blk(s->h, blk, flash, &s->tier[s->n_tiers++]),
 			    hawk_strerror_last());
 }
 

@@ -29,9 +29,10 @@ struct bench_space {
  * space_open() - open a device and give a kernel device the tiers it needs
  * @url: libhawk URL; an embedded device has its tiers from there
  * @dram: bytes of a host tier to add to a kernel device
- * @blk: block device or file to add to a kernel device, or NULL
+ * @blk: block device or file to add to a kernel device, or NULL; @flash bytes of it
  */
-void space_open(struct bench_space *s, const char *url, uint64_t dram, const char *blk);
+void space_open(struct bench_space *s, const char *url, uint64_t dram, const char *blk,
+		uint64_t flash);
 
 /** space_create() - a space of all tiers; @name: NULL for a private one */
 void space_create(struct bench_space *s, uint32_t block_bytes, uint32_t max_blocks,
