@@ -63,7 +63,7 @@ $(BUILD)/obj/%.o: %.c | $(BUILD)/.packages $(BUILD)/include/linux/hawk.h
 	@$(CC) $(CFLAGS_COMMON) $(CFLAGS) $(CFLAGS_$(notdir $*)) -c -o $@ $<
 
 # Every executable that speaks TAP is a test
-PROVE := CMOCKA_MESSAGE_OUTPUT=TAP prove --timer --exec ''
+PROVE := CMOCKA_MESSAGE_OUTPUT=TAP prove --timer --exec tests/unit/tap-exec
 TESTS_VM := $(filter %-vm.t %/lab.t %/kselftest.t,$(TESTS_E2E))
 
 .PHONY: tests
@@ -82,14 +82,14 @@ run-unit: $(filter $(UNIT:%=$(BUILD)/tests/%),$(TESTS_UNIT))
 .PHONY: check-vm
 check-vm:
 	@tools/setup/install-deps build module lab test
-	@$(MAKE) --no-print-directory all tests
+	@$(MAKE) --no-print-directory all tests modules
 	@$(PROVE) $(TESTS_VM)
 
 ## check	every test, native and in the VM
 .PHONY: check
 check:
 	@tools/setup/install-deps build module lab test
-	@$(MAKE) --no-print-directory -j2 all tests
+	@$(MAKE) --no-print-directory -j2 all tests modules
 	@$(MAKE) --no-print-directory -j2 SAN=address,undefined tests
 	@$(MAKE) --no-print-directory -j2 SAN=thread tests
 	@$(PROVE) -j2 $(TESTS_UNIT) $(TESTS_E2E) \
