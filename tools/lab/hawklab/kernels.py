@@ -27,6 +27,7 @@ NAMES = ("6.1", "6.12", "debug")
 SUITES = {"6.1": ("", "-updates", "-security"), "6.12": ("-backports",)}
 META_PACKAGES = ("linux-image-amd64", "linux-headers-amd64")
 WANTED = re.compile(r"^linux-(image|headers)-\d|^linux-(kbuild|compiler)-")
+UNPACKERS = ("depmod", "xz", "zstd")
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 Kernel = namedtuple("Kernel", "name release root image modules headers")
@@ -58,6 +59,9 @@ def ensure(name, refresh=False):
     with locked(name):
         if not refresh and (kernel := cached(name)):
             return kernel
+        for tool in UNPACKERS:      # before the download, not after it
+            if not shutil.which(tool):
+                raise LabError(f"{tool} is missing; run tools/setup/install-deps module lab")
         fetch = fetch_debug if name == "debug" else fetch_debian
         tmp = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=kernel_root(name).parent))
         try:
