@@ -59,7 +59,7 @@ struct call {
 	int64_t created; /* UNIX time, seconds */
 	int status;
 	const char *method;
-	char url[64];
+	char url[192];
 
 	struct strbuf body;
 	uint64_t body_bytes; /* received, kept or not */

@@ -33,8 +33,8 @@ def patched(data, offset, fmt, value):
 
 
 def hostile(data):
-    """(name, words of the cause, bytes) of files that are no model. Header: magic, u32 version, u64 tensors,
-    u64 keys; the first key's length follows at byte 24."""
+    """(name, words of the cause, bytes) of files that are no model. Header: magic, u32
+    version, u64 tensors, u64 keys; the first key's length follows at byte 24."""
     key_len, = struct.unpack_from("<Q", data, 24)
     first_type = 32 + key_len
     yield "an empty file", "empty", b""
@@ -52,10 +52,12 @@ def hostile(data):
     yield "no keys", "corrupt", patched(data, 16, "<Q", 0)
     at = data.index(b"token_embd.weight") + len("token_embd.weight")
     yield "a tensor with 2^31 dimensions", "dimensions", patched(data, at, "<I", 1 << 31)
-    yield "a dimension whose size overflows", "overflows", patched(data, at + 4, "<Q", (1 << 62) + 1)
+    yield ("a dimension whose size overflows", "overflows",
+           patched(data, at + 4, "<Q", (1 << 62) + 1))
     dims, = struct.unpack_from("<I", data, at)
     yield "a tensor of an unknown type", "type 999", patched(data, at + 4 + 8 * dims, "<I", 999)
-    yield "a tensor beyond the file", "truncated or corrupt", patched(data, at + 8 + 8 * dims, "<Q", 1 << 50)
+    yield ("a tensor beyond the file", "truncated or corrupt",
+           patched(data, at + 8 + 8 * dims, "<Q", 1 << 50))
 
 
 def test_models(folder):

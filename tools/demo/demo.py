@@ -185,13 +185,19 @@ def summary(turns, sessions, dram, kv_bytes, metrics, wrong, seconds):
 
 
 def tell(s, screen):
-    screen.say(f"""
-KV of {s['sessions']} sessions {s['kv_bytes'] / 2**20:.1f} MiB, DRAM tier {s['dram_bytes'] / 2**20:.1f} MiB: {s['ratio']:.1f} times as much
-prompt tokens {s['prompt_tokens']}: {s['tokens_dram']} from DRAM, {s['tokens_flash']} from flash, {s['tokens_recomputed']} recomputed
-blocks written to flash {s['blocks_written']}, reloaded {s['blocks_reloaded']}
-turns mostly from flash {s['reloaded_turns']}: mean TTFT {s['reloaded_ttft_ms']:.1f} ms, without cache {s['reloaded_uncached_ttft_ms']:.1f} ms
-every token equals the uncached run: {'yes' if s['exact'] else 'NO'}
-took {s['seconds']:.1f} s""")
+    def mib(n):
+        return f"{n / 2**20:.1f} MiB"
+
+    screen.say(f"\nKV of {s['sessions']} sessions {mib(s['kv_bytes'])}, DRAM tier "
+               f"{mib(s['dram_bytes'])}: {s['ratio']:.1f} times as much")
+    screen.say(f"prompt tokens {s['prompt_tokens']}: {s['tokens_dram']} from DRAM, "
+               f"{s['tokens_flash']} from flash, {s['tokens_recomputed']} recomputed")
+    screen.say(f"blocks written to flash {s['blocks_written']}, reloaded {s['blocks_reloaded']}")
+    screen.say(f"turns mostly from flash {s['reloaded_turns']}: mean TTFT "
+               f"{s['reloaded_ttft_ms']:.1f} ms, without cache "
+               f"{s['reloaded_uncached_ttft_ms']:.1f} ms")
+    screen.say(f"every token equals the uncached run: {'yes' if s['exact'] else 'NO'}")
+    screen.say(f"took {s['seconds']:.1f} s")
 
 
 def run(opts, screen, folder):
