@@ -36,8 +36,11 @@ t = tap.Tap()
 
 
 def git(*args):
-    run = subprocess.run(["git", "-c", f"safe.directory={TOP}", *args], cwd=TOP,
-                         capture_output=True, text=True)
+    try:
+        run = subprocess.run(["git", "-c", f"safe.directory={TOP}", *args], cwd=TOP,
+                             capture_output=True, text=True)
+    except FileNotFoundError:
+        tap.skip_all("git is not installed")
     return run.stdout if run.returncode == 0 else ""
 
 
