@@ -76,7 +76,7 @@ class Screen:
 
 def request(session, opts, number):
     return {"model": "demo", "messages": list(session.messages), "max_tokens": opts.max_tokens,
-            "temperature": 0.7, "seed": SEED + number, "return_token_ids": True}
+            "temperature": 0.4, "seed": SEED + number, "return_token_ids": True}
 
 
 def tokens_of(answer):
