@@ -30,3 +30,10 @@ $(HAWKD_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(HAWKEXEC_TEST_OB
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -lcmocka $(HAWKD_LDLIBS)
 
 TESTS_UNIT += $(HAWKD_TESTS)
+
+.PHONY: install install-hawkd
+install: install-hawkd
+install-hawkd: $(BUILD)/bin/hawkd
+	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/man/man8
+	install -m 755 $< $(DESTDIR)$(PREFIX)/sbin/
+	install -m 644 daemon/man/hawkd.8 $(DESTDIR)$(PREFIX)/share/man/man8/

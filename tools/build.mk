@@ -13,6 +13,13 @@ $(BUILD)/bin/hawkctl: $(HAWKCTL_OBJS) $(BUILD)/lib/libhawk.a
 PROGS	 += $(BUILD)/bin/hawkctl
 MANPAGES += tools/hawkctl/hawkctl.8 tools/lab/hawk-lab.1
 
+.PHONY: install install-hawkctl
+install: install-hawkctl
+install-hawkctl: $(BUILD)/bin/hawkctl
+	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/man/man8
+	install -m 755 $< $(DESTDIR)$(PREFIX)/sbin/
+	install -m 644 tools/hawkctl/hawkctl.8 $(DESTDIR)$(PREFIX)/share/man/man8/
+
 ## make demo	the main job on the embedded backend, checked token by token
 .PHONY: demo
 demo:
