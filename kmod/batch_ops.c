@@ -42,10 +42,31 @@ static int hawk_wait_or(int ret)
 
 /* ---- calls that may wait ---- */
 
+/* Once per batch: is the room only that of a space that has just ended? */
+static bool hawk_job_settle(struct hawk_job *job)
+{
+	if (job->settled)
+		return false;
+	job->settled = true;
+	return hawk_as_settle(job->as);
+}
+
+static int hawk_alloc_block(struct hawk_job *job, struct hawk_item *it)
+{
+	bool nowait = job->arg.flags & HAWK_BATCH_NOWAIT;
+	int ret;
+
+	do {
+		ret = hawk_block_alloc(job->as->space, it->lid, hawk_item_key(it),
+				       job->arg.tier, job->now, nowait ? NULL : &job->plan,
+				       &it->vt);
+	} while (ret == -ENOSPC && !nowait && hawk_job_settle(job));
+	return ret;
+}
+
 static int hawk_step_alloc(struct hawk_job *job, u32 i)
 {
 	bool nowait = job->arg.flags & HAWK_BATCH_NOWAIT;
-	struct hawk_space *s = job->as->space;
 	struct hawk_item *it = &job->items[i];
 	struct hawk_ref ref;
 	int ret = hawk_item_check(job, it);
@@ -55,14 +76,13 @@ static int hawk_step_alloc(struct hawk_job *job, u32 i)
 	if (!hawk_item_fits(job, it->lid))
 		return -EINVAL;
 	hawk_item_round(job, it);
-	ret = hawk_block_alloc(s, it->lid, hawk_item_key(it), job->arg.tier, job->now,
-			       nowait ? NULL : &job->plan, &it->vt);
+	ret = hawk_alloc_block(job, it);
 	if (ret == -ENOSPC || ret == -EDQUOT)
 		trace_hawk_quota(job->as->id, it->lid, ret);
 	if (ret)
 		return nowait ? ret : hawk_wait_or(ret);
 	/* Our pin keeps it: nobody can end it before it is written down. */
-	ret = hawk_block_ref(s, it->lid, &it->vt, &ref);
+	ret = hawk_block_ref(job->as->space, it->lid, &it->vt, &ref);
 	if (!ret)
 		ret = hawk_pin_add(job->f, ref);
 	trace_hawk_alloc(job->as->id, it->lid, it->vt, ret);

@@ -381,6 +381,7 @@ struct hawk_item_state {
  * @blocked: items that wait for somebody else's move, runner only
  * @ready: items whose own moves have ended, filled by completions
  * @lease: lease of a LOOKUP under way
+ * @settled: cleaning of chunks has been waited for
  * @async: results go to the ring
  * @work: runs an asynchronous job
  */
@@ -402,6 +403,7 @@ struct hawk_job {
 	struct list_head blocked;
 	struct llist_head ready;
 	struct hawk_lease *lease;
+	bool settled;
 	bool async;
 	struct work_struct work;
 };

@@ -121,6 +121,7 @@ static void __exit hawk_exit(void)
 	hawk_as_unlink_all();
 	flush_workqueue(hawk_dev.wq);
 	hawk_mem_remove_all();
+	hawk_writeback_exit();	/* a tunable may have been written since; now all are gone */
 	misc_deregister(&hawk_dev.misc);
 	hawk_queues_destroy();
 	hawk_move_exit();

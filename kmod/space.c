@@ -134,13 +134,13 @@ static int hawk_as_create_check(const struct hawk_space_create *arg)
 /* Permission bits (HAWK_MAY_*) that the caller has on a named space. */
 static u32 hawk_as_access(const struct hawk_as *as)
 {
-	if (capable(CAP_DAC_OVERRIDE))
-		return HAWK_MAY_READ | HAWK_MAY_WRITE;
+	u32 all = HAWK_MAY_READ | HAWK_MAY_WRITE, may = as->mode & all;
+
 	if (uid_eq(current_fsuid(), as->uid))
-		return as->mode >> 6 & 7;
-	if (in_group_p(as->gid))
-		return as->mode >> 3 & 7;
-	return as->mode & 7;
+		may = as->mode >> 6 & all;
+	else if (in_group_p(as->gid))
+		may = as->mode >> 3 & all;
+	return may != all && capable(CAP_DAC_OVERRIDE) ? all : may;
 }
 
 /* ---- the start ---- */

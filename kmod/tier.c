@@ -205,7 +205,9 @@ void hawk_mem_remove_all(void)
 		if (!m)
 			continue;
 		cancel_delayed_work_sync(&m->clean);
+		mutex_lock(&hawk_dev.lock);
 		hawk_dev.mem[t] = NULL;
+		mutex_unlock(&hawk_dev.lock);
 		hawk_mem_end(m);
 	}
 }

@@ -16,7 +16,7 @@
 
 static struct page *hawk_host_chunk_page(const struct hawk_host_chunk *c, u32 i)
 {
-	return c->base ? nth_page(c->base, i) : c->table[i];
+	return c->base ? c->base + i : c->table[i];
 }
 
 static struct page *hawk_host_page(struct hawk_mem *m, u64 off)
@@ -57,7 +57,7 @@ static int hawk_host_alloc_pieces(struct hawk_host_chunk *c, int node)
 		}
 		split_page(page, order);
 		for (i = 0; i < 1u << order; i++)
-			c->table[n++] = nth_page(page, i);
+			c->table[n++] = page + i;
 	}
 	return 0;
 

@@ -68,7 +68,6 @@ void hawk_writeback_kick(void)
 	mod_delayed_work(hawk_dev.batch_wq, &hawk_dev.writeback, 0);
 }
 
-/* Its attributes may still be written: see hawk_exit(). */
 void hawk_writeback_exit(void)
 {
 	cancel_delayed_work_sync(&hawk_dev.writeback);

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #define HOST_BYTES	(4 * MIB)
@@ -258,6 +259,38 @@ TEST_F_TIMEOUT(flash, prefix, 120)
 	ASSERT_EQ(0, batch(self->fd, HAWK_IOC_GET, 0, it, 8, &b));
 	EXPECT_EQ(5, b.prefix);
 	EXPECT_EQ(7, b.done);
+}
+
+static int write_tunable(uint32_t tier, const char *value)
+{
+	char path[96];
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "/sys/class/misc/hawk/tier%u/writeback_permille", tier);
+	fd = open(path, O_WRONLY);
+	ret = fd < 0 || write(fd, value, strlen(value)) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+/* Cold blocks get their flash copy before anybody needs their frame. */
+TEST_F_TIMEOUT(flash, writeback_ahead, 120)
+{
+	struct hawk_stats st;
+
+	ASSERT_EQ(0, write_blocks(self->fd, self->win, 0, 16));
+	EXPECT_EQ(0, stats_of(self->fd).flash);
+	EXPECT_EQ(-EINVAL, write_tunable(self->host, "1025"));
+	EXPECT_EQ(-EINVAL, write_tunable(self->host, "x"));
+	EXPECT_EQ(-EINVAL, write_tunable(self->blk, "1"));
+	ASSERT_EQ(0, write_tunable(self->host, "1024"));
+	while (stats_of(self->fd).flash < 16)
+		poll(NULL, 0, 20);	/* the harness ends a test that waits in vain */
+	ASSERT_EQ(0, write_tunable(self->host, "0"));
+	st = stats_of(self->fd);
+	EXPECT_EQ(16, st.resident) TH_LOG("they stay where they are");
+	EXPECT_EQ(16, read_blocks(self->fd, self->win, 0, 16));
+	EXPECT_EQ(0, stats_of(self->fd).reloads);
 }
 
 /* A deadline that has passed: nothing is waited for. */

@@ -501,6 +501,10 @@ TEST_F(hawk, missing_blocks)
 	}
 	it = (struct hawk_item){ .lid = HAWK_LID(0, 0, 0, 16) };
 	EXPECT_EQ(-EINVAL, one(self->fd, HAWK_IOC_ALLOC, 0, &it)) TH_LOG("sequence 0");
+	it = (struct hawk_item){ .lid = HAWK_LID(1, 2, 0, 0) };
+	EXPECT_EQ(-EINVAL, one(self->fd, HAWK_IOC_ALLOC, 0, &it)) TH_LOG("layer 2 of 2");
+	it = (struct hawk_item){ .lid = HAWK_LID(1, 0, 1, 0) };
+	EXPECT_EQ(-EINVAL, one(self->fd, HAWK_IOC_ALLOC, 0, &it)) TH_LOG("head group 1 of 1");
 }
 
 TEST_F(hawk, announced_key)

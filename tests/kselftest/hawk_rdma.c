@@ -117,6 +117,7 @@ static int write_block(struct rdma *r, struct ibv_mr *mr, void *from, void *to)
 
 TEST_F_TIMEOUT(hawk, nic_writes_a_frame, 60)
 {
+	struct hawk_item last = { .lid = LID(9) };
 	struct hawk_item a = { .lid = LID(0) }, b = { .lid = LID(1) };
 	struct ibv_mr *mr;
 	struct rdma r;
@@ -124,6 +125,11 @@ TEST_F_TIMEOUT(hawk, nic_writes_a_frame, 60)
 	if (!rdma_open(&r))
 		SKIP(return, "no RDMA device");
 	ASSERT_EQ(0, connect_to_itself(&r));
+	/*
+	 * Soft RoCE of 6.1 looks one entry past its own table when a copy ends with
+	 * the registration (KASAN: rxe_mr_copy), so the last frame is left alone.
+	 */
+	ASSERT_EQ(0, one(self->fd, HAWK_IOC_ALLOC, 0, &last));
 	ASSERT_EQ(0, one(self->fd, HAWK_IOC_ALLOC, 0, &a));
 	ASSERT_EQ(0, one(self->fd, HAWK_IOC_ALLOC, 0, &b));
 	/* what the space owns: its first chunk */
