@@ -150,8 +150,10 @@ void hawk_evict_prefetch(struct hawk_space *s, struct hawk_bucket *b)
 	if (tier == HAWK_TIERS_MAX || b->fl[tier].n)
 		return;
 	nr = b->lru[tier].lru;
-	if (nr != HAWK_NONE)
-		hawk_lid_prefetch(s, hawk_load(&s->map[s->block[nr].maps].lid));
+	if (nr == HAWK_NONE)
+		return;
+	hawk_prefetch(&s->block[b->lru[tier].mru]);
+	hawk_lid_prefetch(s, hawk_load(&s->map[s->block[nr].maps].lid));
 }
 
 static void prefetch_coldest(struct hawk_space *s, const struct hawk_bucket *b, u32 tier)
@@ -162,6 +164,8 @@ static void prefetch_coldest(struct hawk_space *s, const struct hawk_bucket *b, 
 		return;
 	blk = &s->block[b->lru[tier].lru];
 	hawk_prefetch(&s->map[blk->maps]);
+	if (blk->lru_prev != HAWK_NONE)
+		hawk_prefetch(&s->block[blk->lru_prev]);
 	hawk_prefetch(&s->win[tier].frame[blk->hframe]);
 }
 
@@ -220,12 +224,14 @@ static u32 tier_next(u32 *left, u32 first)
 }
 
 /*
- * A bucket with its fair share of a full tier evicts without a look at others: what
- * they have to spare they need sooner, and looking would cost their cache lines.
+ * A bucket with about its fair share of a full tier evicts without a look at others:
+ * what they have to spare they need sooner, and looking would cost their cache lines.
  */
 static bool has_share(struct hawk_space *s, const struct hawk_bucket *b, u32 tier)
 {
-	return !hawk_tier_has_room(s, tier) && (u64)b->lru[tier].n * s->nbuckets >=
+	u64 n = b->lru[tier].n;
+
+	return !hawk_tier_has_room(s, tier) && (n + n / 8) * s->nbuckets >=
 		(u64)hawk_load(&s->win[tier].owned) * s->frames_per_chunk;
 }
 
