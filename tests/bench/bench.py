@@ -406,6 +406,9 @@ def main():
         guest_main(b)
         return 0
     machines = {"native": machine()}
+    if machines["native"]["load"] > machines["native"]["cores"]:
+        say("this machine is busy: what several threads or the drive do at once will be "
+            "measured too low, on both sides but not equally")
     measure(b, "native", NATIVE)
     rows = b.rows()
     guest = run_vm(b)
