@@ -2,12 +2,13 @@
 /*
  * reload.c - whole batches of blocks brought back from flash
  *
- * Fills a space until nearly all of its flash is used, then prints "ready".  For
- * each line on standard input it reloads every block once, in batches of half the
- * DRAM tier (an eighth of -s) and always in the same random order, so that a block is long gone from
- * DRAM when its turn comes, and prints the rate.  bench.py runs fio on the same
- * file in between.  Bytes count as the tier counts them, so a block that was still
- * in DRAM does not; checksums are verified on the way, as always.
+ * Fills a space with three quarters of a flash tier (-s MiB of -f FILE) and prints
+ * "ready".  For each line on standard input it reloads every block once, in batches
+ * of half the DRAM tier, which is a quarter of flash, and always in the same random
+ * order, so that a block is long gone from DRAM when its turn comes, and prints the
+ * rate.  bench.py runs fio on the same file in between.  Bytes count as the tier
+ * counts them, so a block that was still in DRAM does not; checksums are verified on
+ * the way, as always.
  */
 #include <stdio.h>
 #include <stdlib.h>
