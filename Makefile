@@ -85,6 +85,7 @@ check-vm:
 	@$(MAKE) --no-print-directory all tests modules
 	@$(PROVE) $(TESTS_VM)
 
+# The longest run first, so that none is left alone at the end
 ## check	every test, native and in the VM
 .PHONY: check
 check:
@@ -92,7 +93,7 @@ check:
 	@$(MAKE) --no-print-directory -j2 all tests modules
 	@$(MAKE) --no-print-directory -j2 SAN=address,undefined tests
 	@$(MAKE) --no-print-directory -j2 SAN=thread tests
-	@$(PROVE) -j2 $(TESTS_UNIT) $(TESTS_E2E) \
+	@$(PROVE) -j2 $(TESTS_VM) $(filter-out $(TESTS_VM),$(TESTS_E2E)) $(TESTS_UNIT) \
 		$(TESTS_UNIT:build/%=build/asan/%) $(TESTS_UNIT:build/%=build/tsan/%)
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
