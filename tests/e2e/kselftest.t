@@ -5,7 +5,7 @@
 # kselftests, unloads with a clean kernel log.  Every test of every program is a
 # TAP line here.
 #
-#	HAWK_KILL_N	deaths of the killed writer (1000 on 6.1, 100 on 6.12)
+#	HAWK_KILL_N	deaths of the killed writer (1000)
 #	HAWK_KERNELS	lab kernels to use ("6.1 6.12")
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -71,10 +71,9 @@ for kernel in ${HAWK_KERNELS:-6.1 6.12}; do
 	tools/lab/build-module --kernel "$kernel" >"$tmp/log" 2>&1
 	report $? "hawk.ko builds for $kernel" "$tmp/log"
 
-	[ "$kernel" = 6.1 ] && deaths=1000 || deaths=100
 	{
 		tools/lab/hawk-lab run --kernel "$kernel" --rdma --check-log --quiet \
-			--timeout 1200 --env HAWK_KILL_N="${HAWK_KILL_N:-$deaths}" -- \
+			--timeout 1200 --env HAWK_KILL_N="${HAWK_KILL_N:-1000}" -- \
 			sh tests/kselftest/in-guest "$@" 2>&1
 		echo $? >"$tmp/rc"
 	} | renumber "$kernel"
