@@ -91,18 +91,22 @@ int hawk_block_pin(struct hawk_space *s, u64 lid, u64 now, u64 *vt, struct hawk_
 int hawk_block_unpin(struct hawk_space *s, struct hawk_ref ref)
 {
 	struct hawk_block *blk = ref_lock(s, ref);
+	bool filling;
 	u32 home;
 	int ret = -ESTALE;
 
 	if (!blk)
 		return -ESTALE;
 	home = blk->home;
+	filling = blk->state == HAWK_BLOCK_FILLING;
 	if (blk->pins) {
 		hawk_block_put_pin(s, blk);
 		ret = 0;
 	}
 	hawk_unlock(&s->bucket[home].lock);
 	hawk_map_reap(s, home);
+	if (filling)
+		hawk_note_spares(s);
 	return ret;
 }
 

@@ -244,6 +244,7 @@ int hawk_block_free(struct hawk_space *s, u64 lid)
 	}
 	hawk_pair_unlock(s, home, hawk_home(s, lid));
 	hawk_map_reap(s, home);
+	hawk_note_spares(s);
 	return ret;
 }
 

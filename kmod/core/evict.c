@@ -3,9 +3,10 @@
  * evict.c - making room in a bucket
  *
  * The order of preference for a host frame: one that is free here; a new chunk or
- * a neighbour's spare; that of the coldest block, at once if it has a good flash
- * copy, after a write to flash if not, and by forgetting the block if flash has
- * no room; any bucket's spare; what any other bucket can evict in the same way.
+ * a neighbour's spare (any bucket's, if there is no flash to evict to); that of the
+ * coldest block, at once if it has a good flash copy, after a write to flash if not,
+ * and by forgetting the block if flash has no room; any bucket's spare; what any
+ * other bucket can evict in the same way.
  *
  * Functions here run with the bucket locked.  -ENOBUFS means: let go of the lock,
  * call hawk_map_reap() and hawk_want_fetch(), start again.  Each thing is asked for
@@ -224,18 +225,6 @@ static u32 tier_next(u32 *left, u32 first)
 }
 
 /*
- * A bucket with about its fair share of a full tier evicts without a look at others:
- * what they have to spare they need sooner, and looking would cost their cache lines.
- */
-static bool has_share(struct hawk_space *s, const struct hawk_bucket *b, u32 tier)
-{
-	u64 n = b->lru[tier].n;
-
-	return !hawk_tier_has_room(s, tier) && (n + n / 8) * s->nbuckets >=
-		(u64)hawk_load(&s->win[tier].owned) * s->frames_per_chunk;
-}
-
-/*
  * A host frame for a block at home in @b, from tier @tier if it can be.
  * Return: 0; -EAGAIN; -ENOBUFS; -ENOSPC.
  */
@@ -251,7 +240,11 @@ int hawk_host_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		*frame = hawk_res_pop(s, b, t);
 		if (*frame != HAWK_NONE)
 			return 0;
-		if (!has_share(s, b, t) && hawk_want_ask(s, w, home, t, HAWK_REACH_NEAR))
+		if (hawk_load(&s->dry[t]))
+			continue;
+		/* without flash an eviction loses the block: look at every bucket first */
+		if (hawk_want_ask(s, w, home, t, s->flash_tiers ?
+				  HAWK_REACH_NEAR : HAWK_REACH_ALL))
 			return -ENOBUFS;
 	}
 	for (left = s->host_tiers; left;) {

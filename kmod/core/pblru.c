@@ -69,6 +69,8 @@ bool hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes)
 	for (i = 1; i <= probes && i <= mask; i++)
 		if (hawk_res_steal(s, (home + i) & mask, home, res))
 			return true;
+	if (res < HAWK_TIERS_MAX && probes >= mask)
+		hawk_store(&s->dry[res], 1);
 	return false;
 }
 

@@ -157,4 +157,5 @@ void hawk_move_complete(struct hawk_move *m)
 		read_done(s, blk, m);
 	hawk_unlock(&s->bucket[home].lock);
 	hawk_map_reap(s, home);
+	hawk_note_spares(s);
 }

@@ -194,6 +194,7 @@ struct hawk_space {
 	u32 wb_cursor;		/* bucket where writeback goes on (hint) */
 	u32 host_tiers;		/* bit mask: quota_max > 0, host */
 	u32 flash_tiers;	/* bit mask: quota_max > 0, blk */
+	u8 dry[HAWK_TIERS_MAX];	/* no bucket has a spare frame (hint) */
 	struct hawk_window win[HAWK_TIERS_MAX];
 	struct hawk_vtlb_entry *vtlb;
 	struct hawk_bucket *bucket;
@@ -214,6 +215,16 @@ static inline struct hawk_bucket *hawk_bucket_of(struct hawk_space *s,
 						 const struct hawk_block *blk)
 {
 	return &s->bucket[blk->home];
+}
+
+/* Frames may have become spare other than by an eviction, which uses them at once. */
+static inline void hawk_note_spares(struct hawk_space *s)
+{
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (hawk_load(&s->dry[t]))
+			hawk_store(&s->dry[t], 0);
 }
 
 static inline u32 hawk_block_nr(const struct hawk_space *s, const struct hawk_block *blk)

@@ -609,6 +609,33 @@ static void hit_rate_near_global_lru(void **state)
 	host_fini(&h);
 }
 
+/*
+ * Nothing is forgotten while a frame is unused anywhere, however unevenly LIDs and
+ * free frames fall on buckets; and what is freed once the memory was full is found.
+ */
+static void no_loss_while_there_is_room(void **state)
+{
+	const u32 n = 64 * PER_CHUNK;
+	struct fix f;
+	u32 i;
+
+	(void)state;
+	fix_init(&f, 64, 0, 64, n);
+	for (i = 0; i < n; i++)
+		fill(&f, i);
+	for (i = 0; i < n; i++)
+		assert_int_equal(where(&f, i), 'h');
+	fill(&f, n);			/* one must go: the tier is full */
+	for (i = 0; i <= n; i++)
+		if (where(&f, i) == 'h' && i % 2)
+			assert_int_equal(hawk_block_free(f.s, LID(i)), 0);
+	for (i = 0; i < n / 2 - 1; i++)
+		fill(&f, 2 * n + i);
+	for (i = 0; i < n / 2 - 1; i++)
+		assert_int_equal(where(&f, 2 * n + i), 'h');
+	fix_fini(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -623,6 +650,7 @@ int main(void)
 		cmocka_unit_test(failing_drive),
 		cmocka_unit_test(dry_bucket_steals_first),
 		cmocka_unit_test(dry_bucket_evicts_elsewhere),
+		cmocka_unit_test(no_loss_while_there_is_room),
 		cmocka_unit_test(few_block_slots),
 		cmocka_unit_test(quotas),
 		cmocka_unit_test(preferred_tier),
