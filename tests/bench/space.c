@@ -77,6 +77,7 @@ uint64_t space_block_sum(uint32_t n, uint32_t block_bytes)
 
 void space_fill(struct bench_space *s, uint32_t n, uint32_t bytes)
 {
+	struct hawk_stats st = { 0 };
 	struct hawk_item it[FILL];
 	uint32_t i, j, m;
 	int ret;
@@ -98,6 +99,9 @@ void space_fill(struct bench_space *s, uint32_t n, uint32_t bytes)
 		if (ret != (int)m)
 			bench_die("put: %d of %u blocks: %s", ret, m, hawk_strerror_last());
 	}
+	bench_check(hawk_kv_stats(s->kv, &st), hawk_strerror_last());
+	if (st.blocks != n)
+		bench_die("%u blocks were put, %llu are there", n, (unsigned long long)st.blocks);
 }
 
 void space_close(struct bench_space *s)
