@@ -18,9 +18,11 @@ $(BUILD)/obj/daemon/%.o: CFLAGS_COMMON += -Idaemon
 # Contracting a * b + c into one rounding where the compiler likes would make
 # results depend on how a kernel was inlined.
 $(BUILD)/obj/daemon/exec/%.o: CFLAGS_COMMON += -ffp-contract=off
-CFLAGS_kern_c	   := -O3
-CFLAGS_kern_avx2   := -O3 -mavx2 -mfma -mf16c
-CFLAGS_kern_avx512 := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
+# Sanitizers are after errors, not speed, and take minutes over -O3
+KERN_OPT	   := $(if $(SAN),-O1,-O3)
+CFLAGS_kern_c	   := $(KERN_OPT)
+CFLAGS_kern_avx2   := $(KERN_OPT) -mavx2 -mfma -mf16c
+CFLAGS_kern_avx512 := $(KERN_OPT) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
 
 $(HAWKEXEC_LIB): $(HAWKEXEC_OBJS)
 	@mkdir -p $(@D)
