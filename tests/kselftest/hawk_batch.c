@@ -69,8 +69,8 @@ FIXTURE_TEARDOWN(flash)
 
 	munmap(self->win, HOST_BYTES);
 	close(self->fd);
-	EXPECT_EQ(0, tier_remove(ctl, self->host));
-	EXPECT_EQ(0, tier_remove(ctl, self->blk));
+	EXPECT_EQ(0, tier_remove_idle(ctl, self->host));
+	EXPECT_EQ(0, tier_remove_idle(ctl, self->blk));
 	close(ctl);
 	if (!variant->device)
 		unlink(self->path);

@@ -64,8 +64,8 @@ FIXTURE_TEARDOWN(kill)
 	space_destroy(ctl, NAME);
 	munmap(self->win, HOST_BYTES);
 	close(self->fd);
-	EXPECT_EQ(0, tier_remove(ctl, self->host));
-	EXPECT_EQ(0, tier_remove(ctl, self->blk));
+	EXPECT_EQ(0, tier_remove_idle(ctl, self->host));
+	EXPECT_EQ(0, tier_remove_idle(ctl, self->blk));
 	close(ctl);
 	unlink(self->path);
 	free(self->path);

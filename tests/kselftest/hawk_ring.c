@@ -65,9 +65,8 @@ FIXTURE_TEARDOWN(ring)
 	munmap(self->ring, self->ring_bytes);
 	close(self->fd);
 	close(self->efd);
-	while (tier_remove(self->ctl, self->host) == -EBUSY)
-		poll(NULL, 0, 10);	/* batches may still be ending */
-	EXPECT_EQ(0, tier_remove(self->ctl, self->blk));
+	EXPECT_EQ(0, tier_remove_idle(self->ctl, self->host));
+	EXPECT_EQ(0, tier_remove_idle(self->ctl, self->blk));
 	close(self->ctl);
 	unlink(self->path);
 	free(self->path);

@@ -34,6 +34,7 @@ int dev_call(int fd, unsigned long cmd, void *arg);
 int host_add(int fd, uint64_t bytes, uint32_t *tier);
 int blk_add(int fd, const char *path, uint64_t bytes, uint32_t *tier);
 int tier_remove(int fd, uint32_t tier);
+int tier_remove_idle(int fd, uint32_t tier);
 uint64_t tier_free_bytes(int fd, uint32_t tier);
 
 struct hawk_space_create space_args(uint32_t max_blocks);
