@@ -23,6 +23,14 @@
  *	EPERM      the call needs CAP_SYS_ADMIN
  *	ENODEV     the device is going away
  *	ENXIO      the call needs a space and the file has none
+ *	EACCES     the call would change the space; the file is open read-only, or
+ *	           the space's mode gives it no write permission
+ *	EINTR      a signal came before anything was done; once something was, the
+ *	           items not reached have status ECANCELED and the call returns 0
+ *
+ * Errors of mmap(): ENXIO no such area; EINVAL not MAP_SHARED, or outside the
+ * area; EACCES writing what is read-only.  A frame that the space does not own
+ * yet gives SIGBUS.  Mappings are not inherited by fork().
  */
 #ifndef _UAPI_LINUX_HAWK_H
 #define _UAPI_LINUX_HAWK_H
@@ -353,8 +361,8 @@ struct hawk_space_info {
  * @lid may name any token of a block; the device rounds tok down to a multiple
  * of block_tokens.  Item errors: ENOENT no such block; EEXIST the LID or key is
  * taken; EAGAIN in flight or not in a host tier, ask again or reload; ESTALE
- * generation changed; EBUSY pinned or leased; ENOSPC no room and nothing may be
- * evicted; EDQUOT the same within the space's quota; EIO the tier failed, the
+ * generation changed, or the caller has no pin to give up; EBUSY pinned or
+ * leased; ENOSPC no room and nothing may be evicted; EDQUOT the same within the space's quota; EIO the tier failed, the
  * block is gone; EINVAL; ETIME the deadline passed; ECANCELED not reached.
  */
 struct hawk_item {

@@ -384,6 +384,9 @@ int hawk_room_error(struct hawk_space *s, struct hawk_bucket *b, int ret)
 	return -EDQUOT;
 }
 
+#define HAWK_WRITEBACK_BUCKETS	8	/* looked at per call */
+#define HAWK_WRITEBACK_SCAN	128	/* of a bucket's coldest; those done stay there */
+
 /*
  * Write the coldest dirty blocks of a bucket until enough of it is clean or free.
  * Return: 0 or -ENOBUFS.
@@ -395,7 +398,8 @@ static int writeback_bucket(struct hawk_space *s, struct hawk_bucket *b, u32 tie
 	struct hawk_block *blk;
 	int ret;
 
-	for (nr = b->lru[tier].lru, n = 0; nr != HAWK_NONE && n < HAWK_SCAN_MAX; nr = prev, n++) {
+	for (nr = b->lru[tier].lru, n = 0; nr != HAWK_NONE && n < HAWK_WRITEBACK_SCAN;
+	     nr = prev, n++) {
 		u64 ready = b->fl[tier].n + b->clean[tier] + b->moving[tier];
 		u64 all = b->fl[tier].n + b->lru[tier].n + b->moving[tier];
 
@@ -412,8 +416,6 @@ static int writeback_bucket(struct hawk_space *s, struct hawk_bucket *b, u32 tie
 	}
 	return 0;
 }
-
-#define HAWK_WRITEBACK_BUCKETS	8	/* looked at per call */
 
 u32 hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_plan *plan)
 {
