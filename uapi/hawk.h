@@ -362,8 +362,9 @@ struct hawk_space_info {
  * of block_tokens.  Item errors: ENOENT no such block; EEXIST the LID or key is
  * taken; EAGAIN in flight or not in a host tier, ask again or reload; ESTALE
  * generation changed, or the caller has no pin to give up; EBUSY pinned or
- * leased; ENOSPC no room and nothing may be evicted; EDQUOT the same within the space's quota; EIO the tier failed, the
- * block is gone; EINVAL; ETIME the deadline passed; ECANCELED not reached.
+ * leased; ENOSPC no room and nothing may be evicted; EDQUOT the same within the
+ * space's quota; EIO the tier failed, the block is gone; EINVAL; ETIME the
+ * deadline passed; ECANCELED not reached.
  */
 struct hawk_item {
 	__aligned_u64 lid;
