@@ -52,7 +52,7 @@ static void check_story(const struct run_how *how, size_t i)
 		n = run_generate(&r, ids, n, 180, how->chunk);
 		text = run_decode(&r, ids, n, true);
 		if (strncmp(text, stories[i].text, strlen(stories[i].text)))
-			fail_msg("%s, kv %d: '%s'", how->isa, (int)how->kv, text);
+			fail_msg("%s, kv %d: '%s'", how->isa ? how->isa : "best", (int)how->kv, text);
 		free(text);
 	}
 	run_close(&r);
