@@ -73,18 +73,50 @@ static __attribute__((noinline)) uint64_t translate_scan(const struct hawk_kv *k
 	return 0;
 }
 
-uint64_t hawk_translate(struct hawk_kv *kv, uint64_t lid)
+static inline uint64_t first_line(const struct hawk_kv *kv, uint64_t lid)
 {
-	const struct hawk_vtlb_entry *e;
-	uint64_t line, vt;
+	return mix(lid) & (kv->vtlb_lines - 1);
+}
 
-	lid = block_lid(kv, lid);
-	line = mix(lid) & (kv->vtlb_lines - 1);
-	e = kv->vtlb + line * HAWK_VT_WAYS;
-	vt = entry_read(e + line_way(e, lid), lid);
+/* @lid is that of a block, @line its first line. */
+static inline uint64_t translate_at(const struct hawk_kv *kv, uint64_t lid, uint64_t line)
+{
+	const struct hawk_vtlb_entry *e = kv->vtlb + line * HAWK_VT_WAYS;
+	uint64_t vt = entry_read(e + line_way(e, lid), lid);
+
 	if (__builtin_expect(vt != 0, 1))
 		return vt;
 	return translate_scan(kv, lid, line);
+}
+
+uint64_t hawk_translate(struct hawk_kv *kv, uint64_t lid)
+{
+	lid = block_lid(kv, lid);
+	return translate_at(kv, lid, first_line(kv, lid));
+}
+
+/* Cache lines asked for before the first one is used: as many as a core waits for. */
+#define TRANSLATE_AHEAD	16
+
+unsigned int hawk_translate_batch(struct hawk_kv *kv, const uint64_t *lid, uint64_t *vt,
+				  unsigned int n)
+{
+	uint64_t block[TRANSLATE_AHEAD], line[TRANSLATE_AHEAD];
+	unsigned int i, k, found = 0;
+
+	for (; n; n -= k, lid += k, vt += k) {
+		k = n < TRANSLATE_AHEAD ? n : TRANSLATE_AHEAD;
+		for (i = 0; i < k; i++) {
+			block[i] = block_lid(kv, lid[i]);
+			line[i] = first_line(kv, block[i]);
+			__builtin_prefetch(kv->vtlb + line[i] * HAWK_VT_WAYS);
+		}
+		for (i = 0; i < k; i++) {
+			vt[i] = translate_at(kv, block[i], line[i]);
+			found += vt[i] != 0;
+		}
+	}
+	return found;
 }
 
 void *hawk_addr(struct hawk_kv *kv, uint64_t vt)

@@ -21,6 +21,7 @@ REPO = Path(__file__).resolve().parents[2]
 # name: (where, program, bar or None, peer). A ratio above 1 means that Hawk is better.
 FIGURES = {
     "translate_vs_lfht": ("native", "translate", 4, "liburcu cds_lfht, QSBR"),
+    "translate_one_vs_lfht": ("native", "translate", None, "liburcu cds_lfht, QSBR"),
     "alloc_evict_vs_global_lru_t1": ("native", "alloc", None, "mutex + global LRU"),
     "alloc_evict_vs_global_lru_t2": ("native", "alloc", 1.5, "mutex + global LRU"),
     "alloc_evict_vs_global_lru_t4": ("native", "alloc", None, "mutex + global LRU"),

@@ -3,7 +3,8 @@
  * translate.c - LID translation against a lock-free hash table, or the ioctl
  *
  * One million resident blocks (4,096 sequences of 256), looked up in random
- * order.  The peer is liburcu's cds_lfht, QSBR flavour (its fastest: read-side
+ * order: a block table of 64 at a time with hawk_translate_batch(), as an engine
+ * translates a sequence, and one by one with hawk_translate().  The peer is liburcu's cds_lfht, QSBR flavour (its fastest: read-side
  * sections cost nothing), with as many buckets as the vTLB has entries, the same
  * hash function, and its nodes in one table on huge pages.  Both sides draw the
  * LIDs from the same generator inside the measured loop.  One thread, so its CPU
@@ -92,6 +93,23 @@ static uint64_t look_ours(struct bench *b, uint64_t *rng)
 	return sum;
 }
 
+#define TABLE	64	/* LIDs of a block table */
+
+static uint64_t look_batch(struct bench *b, uint64_t *rng)
+{
+	uint64_t sum = 0, lid[TABLE], vt[TABLE];
+	int i, j;
+
+	for (i = 0; i < LOOK; i += TABLE) {
+		for (j = 0; j < TABLE; j++)
+			lid[j] = space_lid(bench_rand(rng) >> 32 & (b->blocks - 1));
+		hawk_translate_batch(b->space.kv, lid, vt, TABLE);
+		for (j = 0; j < TABLE; j++)
+			sum += vt[j] ?: hawk_translate_slow(b->space.kv, lid[j]);
+	}
+	return sum;
+}
+
 static uint64_t look_lfht(struct bench *b, uint64_t *rng)
 {
 	struct cds_lfht_iter it;
@@ -150,24 +168,26 @@ static double measure(struct bench *b, uint64_t (*look)(struct bench *b, uint64_
 }
 
 /* Both sides must agree on every LID before anything is timed. */
-static void agree(struct bench *b, uint64_t (*peer)(struct bench *b, uint64_t *rng))
+static void agree(struct bench *b, uint64_t (*ours)(struct bench *b, uint64_t *rng),
+		  uint64_t (*peer)(struct bench *b, uint64_t *rng))
 {
 	uint64_t r0 = 99, r1 = 99;
 	int i;
 
 	for (i = 0; i < 64; i++)
-		if (look_ours(b, &r0) != peer(b, &r1))
+		if (ours(b, &r0) != peer(b, &r1))
 			bench_die("the two sides translate differently");
 }
 
 static void compare(struct bench *b, const char *name, const struct bench_opts *o,
+		    uint64_t (*ours)(struct bench *b, uint64_t *rng),
 		    uint64_t (*peer)(struct bench *b, uint64_t *rng))
 {
 	unsigned int r;
 
-	agree(b, peer);
+	agree(b, ours, peer);
 	for (r = 0; r < o->runs; r++) {
-		bench_emit(name, BENCH_OURS, measure(b, look_ours, o->ms), "ns");
+		bench_emit(name, BENCH_OURS, measure(b, ours, o->ms), "ns");
 		bench_emit(name, BENCH_PEER, measure(b, peer, o->ms), "ns");
 	}
 }
@@ -176,7 +196,8 @@ static void against_lfht(struct bench *b, const struct bench_opts *o)
 {
 	urcu_qsbr_register_thread();
 	peer_fill(b);
-	compare(b, "translate_vs_lfht", o, look_lfht);
+	compare(b, "translate_vs_lfht", o, look_batch, look_lfht);
+	compare(b, "translate_one_vs_lfht", o, look_ours, look_lfht);
 	urcu_qsbr_unregister_thread();
 }
 
@@ -199,9 +220,9 @@ static void against_ioctl(struct bench *b, const struct bench_opts *o)
 {
 	b->fd = space_fd();
 	b->batch = 1;
-	compare(b, "translate_vs_ioctl", o, look_ioctl);
+	compare(b, "translate_vs_ioctl", o, look_ours, look_ioctl);
 	b->batch = 64;
-	compare(b, "translate_vs_ioctl_64", o, look_ioctl);
+	compare(b, "translate_vs_ioctl_64", o, look_ours, look_ioctl);
 }
 
 int main(int argc, char **argv)

@@ -326,6 +326,31 @@ static void translate(void **state)
 	fx_close(&f);
 }
 
+/* A block table of any length: each LID as if asked for alone, holes included. */
+static void translate_batch(void **state)
+{
+	struct hawk_item it[40] = { 0 };
+	uint64_t lid[80], vt[80];
+	struct fx f;
+	unsigned int i, n;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 0);
+	for (i = 0; i < 40; i++)
+		it[i].lid = fx_lid(2 * i);
+	assert_int_equal(hawk_alloc(f.kv, it, 40, NULL), 40);
+	for (i = 0; i < 80; i++)
+		lid[i] = fx_lid(i) + i % FX_TOKENS;
+	for (n = 0; n <= 80; n++) {
+		memset(vt, 0xff, sizeof(vt));
+		assert_int_equal(hawk_translate_batch(f.kv, lid, vt, n), (n + 1) / 2);
+		for (i = 0; i < n; i++)
+			assert_int_equal(vt[i], i % 2 ? 0 : it[i / 2].vt);
+		assert_true(n == 80 || vt[n] == ~0ull);
+	}
+	fx_close(&f);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -340,6 +365,7 @@ int main(void)
 		cmocka_unit_test(pins),
 		cmocka_unit_test(put_rules),
 		cmocka_unit_test(translate),
+		cmocka_unit_test(translate_batch),
 	};
 
 	return cmocka_run_group_tests_name("lib_blocks", tests, NULL, NULL);

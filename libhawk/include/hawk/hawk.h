@@ -157,6 +157,17 @@ int hawk_get(struct hawk_kv *kv, struct hawk_item *it, unsigned int n,
 uint64_t hawk_translate(struct hawk_kv *kv, uint64_t lid);
 
 /**
+ * hawk_translate_batch() - many LIDs at once, no system call
+ * @lid: @n LIDs, such as a sequence's block table
+ * @vt: out, @n translations as hawk_translate() gives them
+ *
+ * Cache misses overlap, so each LID costs a fraction of a hawk_translate().
+ * Return: number of LIDs that have a translation.
+ */
+unsigned int hawk_translate_batch(struct hawk_kv *kv, const uint64_t *lid, uint64_t *vt,
+				  unsigned int n);
+
+/**
  * hawk_translate_slow() - the same, asking the device when the vTLB has no entry
  */
 uint64_t hawk_translate_slow(struct hawk_kv *kv, uint64_t lid);
