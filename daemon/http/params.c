@@ -12,6 +12,17 @@
 #define TEMPERATURE_MAX		  2.0
 #define COMPLETION_DEFAULT_TOKENS 16u /* OpenAI's */
 
+/* What a client sent may be no UTF-8 or be cut within a character; JSON takes neither. */
+static void make_utf8(char *s)
+{
+	json_t *v = json_string(s);
+
+	for (; !v && *s; s++)
+		if (*s & 0x80)
+			*s = '?';
+	json_decref(v);
+}
+
 int api_fail(struct api_error *e, int status, const char *code, const char *param, const char *fmt,
 	     ...)
 {
@@ -25,6 +36,7 @@ int api_fail(struct api_error *e, int status, const char *code, const char *para
 	va_start(ap, fmt);
 	vsnprintf(e->message, sizeof(e->message), fmt, ap);
 	va_end(ap);
+	make_utf8(e->message);
 	return -1;
 }
 

@@ -188,6 +188,8 @@ BAD = [
     ("deep nesting", "[" * 100000, 400, None, "invalid_json"),
     ("no model", {"prompt": "x"}, 400, "model", None),
     ("unknown model", {"model": "gpt-9", "prompt": "x"}, 404, "model", "model_not_found"),
+    ("unknown model, its name cut within a character", {"model": "a" * 99 + "é" * 99}, 404,
+     "model", "model_not_found"),
     ("no prompt", {}, 400, "prompt", None),
     ("prompt of a wrong type", {"prompt": 7}, 400, "prompt", None),
     ("token out of range", {"prompt": [1, 99999999]}, 400, "prompt", None),
@@ -237,6 +239,7 @@ def test_bad_http(server):
     t.equal(server.call("GET", "/v1/completions")[0], 405, "GET of a completion: 405")
     t.equal(server.call("DELETE", "/metrics")[0], 405, "DELETE of the metrics: 405")
     t.equal(server.call("GET", "/v1/models/other")[0], 404, "an unknown model: 404")
+    t.equal(server.call("GET", "/v1/models/%ff")[0], 404, "a model that is no UTF-8: 404")
     sock = serve.raw_request(server, "POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
                                      "Content-Length: 99999999999\r\n\r\n")
     t.ok(b" 413 " in sock.recv(200), "a body announced as too large: 413")
