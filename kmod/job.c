@@ -164,8 +164,10 @@ static void hawk_job_unblock(struct hawk_job *job, u64 max)
 	struct llist_node *ready = llist_reverse_order(llist_del_all(&job->ready));
 	struct hawk_item_state *st, *next;
 
+	/* An item may have got what it needed before a move that it asked for ended. */
 	llist_for_each_entry_safe(st, next, ready, ready)
-		list_add_tail(&st->node, &job->todo);
+		if (!st->done)
+			list_add_tail(&st->node, &job->todo);
 	while (max-- && !list_empty(&job->blocked))
 		list_move_tail(job->blocked.next, &job->todo);
 }
