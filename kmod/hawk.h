@@ -59,6 +59,7 @@ struct hawk_io;
  * @names: named spaces, hawk_as.name_node; each entry holds a reference
  * @spaces_lock: guards @spaces; taken under no other lock but @lock
  * @spaces: all spaces, hawk_as.node; entries hold no reference
+ * @nspaces: spaces not quite gone; the module's exit waits for zero
  * @wq: ends of moves and leases; nothing on it waits for a move
  * @batch_wq: asynchronous batches, which wait for moves and for cleaning
  * @clean_wq: cleaning of chunks; nothing on it takes @lock, so it may be waited
@@ -74,6 +75,7 @@ struct hawk_device {
 	struct list_head names;
 	spinlock_t spaces_lock;
 	struct list_head spaces;
+	atomic_t nspaces;
 	struct workqueue_struct *wq;
 	struct workqueue_struct *batch_wq;
 	struct workqueue_struct *clean_wq;

@@ -5,6 +5,7 @@
 #include "hawk.h"
 
 #include <linux/module.h>
+#include <linux/wait_bit.h>
 
 struct hawk_device hawk_dev;
 
@@ -119,6 +120,8 @@ static void __exit hawk_exit(void)
 	hawk_writeback_exit();
 	flush_workqueue(hawk_dev.batch_wq);
 	hawk_as_unlink_all();
+	/* A move in flight holds its space, and its I/O the memory of the tiers. */
+	wait_var_event(&hawk_dev.nspaces, !atomic_read(&hawk_dev.nspaces));
 	flush_workqueue(hawk_dev.wq);
 	hawk_mem_remove_all();
 	hawk_writeback_exit();	/* a tunable may have been written since; now all are gone */

@@ -16,6 +16,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
+#include <linux/wait_bit.h>
 
 #define HAWK_MAY_READ	4
 #define HAWK_MAY_WRITE	2
@@ -42,6 +43,8 @@ static void hawk_as_release(struct kref *ref)
 	mutex_unlock(&hawk_dev.lock);
 	vfree(as->vtlb);
 	kfree(as);
+	if (atomic_dec_and_test(&hawk_dev.nspaces))
+		wake_up_var(&hawk_dev.nspaces);
 }
 
 /* May end the space: takes hawk_device.lock and sleeps. */
@@ -233,6 +236,7 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 		hawk_as_get(as);
 		list_add_tail(&as->name_node, &hawk_dev.names);
 	}
+	atomic_inc(&hawk_dev.nspaces);
 	spin_lock(&hawk_dev.spaces_lock);
 	list_add_tail(&as->node, &hawk_dev.spaces);
 	spin_unlock(&hawk_dev.spaces_lock);
