@@ -199,8 +199,9 @@ void hawk_pin_drop_all(struct hawk_file *f)
 	xa_for_each(&f->pins, block, entry) {
 		struct hawk_ref ref = { .block = block, .gen = hawk_pin_gen(entry) };
 
-		for (n = hawk_pin_count(entry); n; n--)
+		for (n = hawk_pin_count(entry); n; n--) {
 			hawk_block_unpin(f->as->space, ref);
-		cond_resched();
+			cond_resched();
+		}
 	}
 }

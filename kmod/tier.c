@@ -126,11 +126,12 @@ int hawk_ioc_tier_add(struct hawk_file *f, void *data)
 	return 0;
 }
 
-/* The tier is out of the engine and of hawk_dev.mem; nothing refers to it. */
-static void hawk_mem_end(struct hawk_mem *m)
+/* Its name in sysfs must be free before another tier can get its id. */
+static void hawk_mem_unpublish(struct hawk_mem *m)
 {
+	lockdep_assert_held(&hawk_dev.lock);
+	hawk_dev.mem[m->id] = NULL;
 	kobject_del(&m->kobj);
-	kobject_put(&m->kobj);
 }
 
 int hawk_ioc_tier_remove(struct hawk_file *f, void *data)
@@ -157,11 +158,11 @@ int hawk_ioc_tier_remove(struct hawk_file *f, void *data)
 	if (ret)
 		hawk_mem_clean_soon(m);
 	else
-		hawk_dev.mem[arg->tier] = NULL;
+		hawk_mem_unpublish(m);
 out:
 	mutex_unlock(&hawk_dev.lock);
 	if (!ret)
-		hawk_mem_end(m);
+		kobject_put(&m->kobj);
 	return ret;
 }
 
@@ -206,8 +207,8 @@ void hawk_mem_remove_all(void)
 			continue;
 		cancel_delayed_work_sync(&m->clean);
 		mutex_lock(&hawk_dev.lock);
-		hawk_dev.mem[t] = NULL;
+		hawk_mem_unpublish(m);
 		mutex_unlock(&hawk_dev.lock);
-		hawk_mem_end(m);
+		kobject_put(&m->kobj);
 	}
 }
