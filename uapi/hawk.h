@@ -363,8 +363,8 @@ struct hawk_space_info {
  * taken; EAGAIN in flight or not in a host tier, ask again or reload; ESTALE
  * generation changed, or the caller has no pin to give up; EBUSY pinned or
  * leased; ENOSPC no room and nothing may be evicted; EDQUOT the same within the
- * space's quota; EIO the tier failed, the block is gone; EINVAL; ETIME the
- * deadline passed; ECANCELED not reached.
+ * space's quota; EIO the tier failed, the block is gone; EINVAL; EOVERFLOW too
+ * many pins; ETIME the deadline passed; ECANCELED not reached.
  */
 struct hawk_item {
 	__aligned_u64 lid;

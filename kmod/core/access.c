@@ -77,7 +77,9 @@ int hawk_block_pin(struct hawk_space *s, u64 lid, u64 now, u64 *vt, struct hawk_
 	if (!blk)
 		return -ENOENT;
 	b = hawk_bucket_of(s, blk);
-	if (blk->state == HAWK_BLOCK_READY || blk->state == HAWK_BLOCK_EVICTING) {
+	if (blk->pins >= HAWK_PINS_MAX) {
+		ret = -EOVERFLOW;
+	} else if (blk->state == HAWK_BLOCK_READY || blk->state == HAWK_BLOCK_EVICTING) {
 		blk->atime = now;
 		hawk_block_get_pin(s, blk);
 		*vt = hawk_block_vt(s, blk);

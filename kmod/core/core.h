@@ -240,7 +240,8 @@ void hawk_block_unlease(struct hawk_space *s, struct hawk_ref ref);
 /**
  * hawk_block_pin() - keep it where it is, in a host tier
  * @ref: out, for hawk_block_unpin(); @vt: out
- * Return: 0, -ENOENT, -EAGAIN (not in a host tier: reload first; or in flight).
+ * Return: 0, -ENOENT, -EAGAIN (not in a host tier: reload first; or in flight),
+ * -EOVERFLOW (it has as many pins as can be counted).
  */
 int hawk_block_pin(struct hawk_space *s, u64 lid, u64 now, u64 *vt, struct hawk_ref *ref);
 

@@ -21,6 +21,7 @@
 #define HAWK_STEAL_MAX		16	/* items that move in one theft */
 #define HAWK_PEEK		2	/* neighbours asked before an eviction */
 #define HAWK_ALIAS_MAX		4096	/* LIDs of one block */
+#define HAWK_PINS_MAX		0x7fffffffu	/* pins of one block */
 #define HAWK_NO_TIER		0xff
 
 /* ---- tiers: chunks and who owns them (tier.c) ---- */

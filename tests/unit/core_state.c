@@ -344,12 +344,34 @@ static void every_transition(void **state)
 	host_fini(&w.h);
 }
 
+/* Pins are counted in 32 bits, and a client may ask for more. */
+static void pins_do_not_wrap(void **state)
+{
+	struct hawk_ref ref;
+	struct walk w;
+
+	(void)state;
+	walk_init(&w);
+	assert_int_equal(host_fill(&w.h, w.s, LID(1), NULL, 1, ++w.now), 0);
+	watch(&w, LID(1));
+	ref = pin(&w, LID(1), 0);
+	w.s->block[w.nr].pins = HAWK_PINS_MAX;
+	pin(&w, LID(1), -EOVERFLOW);
+	assert_int_equal(w.s->block[w.nr].pins, HAWK_PINS_MAX);
+	w.s->block[w.nr].pins = 1;
+	assert_int_equal(hawk_block_unpin(w.s, ref), 0);
+	host_check(w.s);
+	host_space_end(&w.h, w.s);
+	host_fini(&w.h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(table_is_this_one),
 		cmocka_unit_test(states_have_names),
 		cmocka_unit_test(every_transition),
+		cmocka_unit_test(pins_do_not_wrap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
