@@ -95,6 +95,17 @@ static void dev_kv_close(struct hawk_kv *kv)
 	free(d);
 }
 
+/* Who may only read the space maps it for reading. */
+static void *map_window(const struct dev_kv *d, unsigned int tier, size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, d->fd,
+		       HAWK_MMAP_TIER(tier));
+
+	if (p == MAP_FAILED && errno == EACCES)
+		p = mmap(NULL, bytes, PROT_READ, MAP_SHARED, d->fd, HAWK_MMAP_TIER(tier));
+	return p;
+}
+
 static int map_windows(struct hawk *h, struct dev_kv *d, const struct hawk_space_info *info)
 {
 	struct hawk_kv *kv = &d->base;
@@ -111,8 +122,7 @@ static int map_windows(struct hawk *h, struct dev_kv *d, const struct hawk_space
 			return ret;
 		if (ti.kind != HAWK_TIER_HOST)
 			continue;
-		p = mmap(NULL, (size_t)info->frames[t] * kv->block_bytes,
-			 PROT_READ | PROT_WRITE, MAP_SHARED, d->fd, HAWK_MMAP_TIER(t));
+		p = map_window(d, t, (size_t)info->frames[t] * kv->block_bytes);
 		if (p == MAP_FAILED)
 			return hawk_fail(-errno, "mapping the window of tier %u", t);
 		kv->window[t] = p;
