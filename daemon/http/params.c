@@ -131,6 +131,13 @@ static int get_stops(const json_t *root, struct text_stops *stops, struct api_er
 	return 0;
 }
 
+static bool is_text_format(const json_t *v)
+{
+	const char *type = json_string_value(json_object_get(v, "type"));
+
+	return type && !strcmp(type, "text");
+}
+
 /*
  * Parameters whose effect we do not have.  Refusing them is kinder than a
  * silently different result; values that mean "off" are fine.
@@ -166,6 +173,8 @@ static int refuse_unsupported(const json_t *root, struct api_error *e)
 
 		if (!strcmp(names[i], "best_of"))
 			off = off || (json_is_integer(v) && json_integer_value(v) == 1);
+		if (!strcmp(names[i], "response_format"))
+			off = off || is_text_format(v);
 		if (!off)
 			return api_fail(e, 400, "unsupported_parameter", names[i],
 					"'%s' is not supported", names[i]);

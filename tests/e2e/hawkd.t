@@ -220,6 +220,9 @@ def test_bad_requests(server):
         good = (got == status and e["param"] == param and e["message"] and e["type"] and
                 (code is None or e["code"] == code))
         t.ok(good, f"{name}: {status}", f"{got} {e}")
+    for extra in ({"response_format": {"type": "text"}}, {"logprobs": False}, {"best_of": 1}):
+        t.equal(post(server, {"prompt": "x", "max_tokens": 1, **extra})[0], 200,
+                f"a default, said aloud, is accepted: {extra}")
 
 
 def test_bad_chats(server):
