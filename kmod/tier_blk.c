@@ -169,3 +169,32 @@ struct hawk_mem *hawk_mem_create_blk(const struct hawk_tier_add *arg)
 		kobject_put(&m->kobj);
 	return ret ? ERR_PTR(ret) : m;
 }
+
+/**
+ * hawk_blk_check_unused() - is the file no tier yet, under any of its names?
+ * @m: memory of any kind, not published yet
+ *
+ * Two tiers on one file would overwrite each other's blocks.  A device cannot get
+ * here twice: it is opened exclusively.
+ *
+ * Context: under hawk_device.lock.
+ * Return: 0 or -EBUSY.
+ */
+int hawk_blk_check_unused(const struct hawk_mem *m)
+{
+	u32 t;
+
+	lockdep_assert_held(&hawk_dev.lock);
+	if (!m->file)
+		return 0;
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		const struct hawk_mem *other = hawk_dev.mem[t];
+
+		if (!other || !other->file ||
+		    other->file->f_mapping->host != m->file->f_mapping->host)
+			continue;
+		pr_err_ratelimited("%pD4: is tier %u already\n", m->file, t);
+		return -EBUSY;
+	}
+	return 0;
+}

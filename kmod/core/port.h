@@ -172,7 +172,12 @@ static inline void hawk_unlock(struct hawk_lock *x)
 #define hawk_assert_held(x)	((void)(x))
 #endif
 
-#define hawk_prefetch(p)	__builtin_prefetch(p, 1)
+static inline void hawk_prefetch(const void *p)
+{
+	__builtin_prefetch(p, 1);
+	/* gcc takes a function that only prefetches for pure, and drops calls of it */
+	__asm__ volatile("");
+}
 
 #define hawk_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define hawk_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)

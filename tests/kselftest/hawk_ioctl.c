@@ -220,6 +220,38 @@ TEST_F(hawk, tier_add_file)
 	EXPECT_EQ(-ENOTBLK, blk_add(self->ctl, test_dir(), 0, &tier));
 }
 
+/* Two tiers on one file would overwrite each other, whatever names it has. */
+TEST_F(hawk, tier_add_file_twice)
+{
+	uint32_t tier, second;
+	char *path, *hard, *soft;
+
+	if (!test_dir())
+		SKIP(return, "HAWK_TEST_DIR is not set");
+	path = temp_file("twice", 4 * MIB);
+	ASSERT_NE(NULL, path);
+	ASSERT_LT(0, asprintf(&hard, "%s.hard", path));
+	ASSERT_LT(0, asprintf(&soft, "%s.soft", path));
+	ASSERT_EQ(0, link(path, hard));
+	ASSERT_EQ(0, symlink(path, soft));
+	ASSERT_EQ(0, blk_add(self->ctl, path, 0, &tier));
+	EXPECT_EQ(-EBUSY, blk_add(self->ctl, path, 0, &second));
+	EXPECT_EQ(-EBUSY, blk_add(self->ctl, path, 2 * MIB, &second));
+	EXPECT_EQ(-EBUSY, blk_add(self->ctl, hard, 0, &second));
+	EXPECT_EQ(-EBUSY, blk_add(self->ctl, soft, 0, &second));
+	/* the refused ones left nothing: the file is free again */
+	EXPECT_EQ(0, tier_remove(self->ctl, tier));
+	ASSERT_EQ(0, blk_add(self->ctl, hard, 0, &tier));
+	EXPECT_EQ(-EBUSY, blk_add(self->ctl, path, 0, &second));
+	EXPECT_EQ(0, tier_remove(self->ctl, tier));
+	unlink(soft);
+	unlink(hard);
+	unlink(path);
+	free(soft);
+	free(hard);
+	free(path);
+}
+
 TEST_F(hawk, tier_add_file_rejects)
 {
 	char path[] = "/dev/null";
