@@ -29,7 +29,7 @@
 /* The next state plus one; 0 refuses the event. */
 #define TO(state)	(HAWK_BLOCK_##state + 1)
 
-static const u8 hawk_block_next[HAWK_BLOCK_STATES][HAWK_BLOCK_EVENTS] = {
+const u8 hawk_block_next[HAWK_BLOCK_STATES][HAWK_BLOCK_EVENTS] = {
 	[HAWK_BLOCK_FREE] = {
 		[HAWK_EV_ALLOC] = TO(FILLING),
 	},
@@ -65,16 +65,6 @@ static const u8 hawk_block_next[HAWK_BLOCK_STATES][HAWK_BLOCK_EVENTS] = {
 bool hawk_block_event_ok(enum hawk_block_state state, enum hawk_block_event ev)
 {
 	return hawk_block_next[state][ev];
-}
-
-/* The one place where a state changes; a refused event changes nothing. */
-void hawk_block_event(struct hawk_block *blk, enum hawk_block_event ev)
-{
-	u8 next = hawk_block_next[blk->state][ev];
-
-	hawk_assert(next);
-	if (next)
-		hawk_store(&blk->state, next - 1);
 }
 
 const char *hawk_state_name(u32 state)

@@ -142,7 +142,7 @@ void hawk_pair_unlock(struct hawk_space *s, u32 a, u32 b)
  * Bury ended blocks of bucket @home that still had LIDs in other buckets.  A
  * block taken off the dying list is this thread's alone.  No lock is held.
  */
-void hawk_map_reap(struct hawk_space *s, u32 home)
+void hawk_map_reap_all(struct hawk_space *s, u32 home)
 {
 	struct hawk_bucket *b = &s->bucket[home];
 	struct hawk_block *blk;

@@ -288,7 +288,18 @@ bool hawk_tier_has_room(struct hawk_space *s, u32 tier);
 void hawk_tier_return(struct hawk_space *s, u32 tier);
 
 /* block.c: the state machine and what hangs on a block */
-void hawk_block_event(struct hawk_block *blk, enum hawk_block_event ev);
+extern const u8 hawk_block_next[HAWK_BLOCK_STATES][HAWK_BLOCK_EVENTS];
+
+/* The one place where a state changes; a refused event changes nothing. */
+static inline void hawk_block_event(struct hawk_block *blk, enum hawk_block_event ev)
+{
+	u8 next = hawk_block_next[blk->state][ev];
+
+	hawk_assert(next);
+	if (next)
+		hawk_store(&blk->state, next - 1);
+}
+
 bool hawk_block_event_ok(enum hawk_block_state state, enum hawk_block_event ev);
 u64 hawk_block_vt(struct hawk_space *s, const struct hawk_block *blk);
 void hawk_block_publish(struct hawk_space *s, struct hawk_block *blk);
@@ -310,7 +321,14 @@ void hawk_map_remove(struct hawk_space *s, struct hawk_map *m);
 struct hawk_block *hawk_lid_lock(struct hawk_space *s, u64 lid);
 void hawk_pair_lock(struct hawk_space *s, u32 a, u32 b);
 void hawk_pair_unlock(struct hawk_space *s, u32 a, u32 b);
-void hawk_map_reap(struct hawk_space *s, u32 home);
+void hawk_map_reap_all(struct hawk_space *s, u32 home);
+
+/* Bury what was ended in bucket @home and has LIDs in others.  No lock is held. */
+static inline void hawk_map_reap(struct hawk_space *s, u32 home)
+{
+	if (unlikely(hawk_load(&s->bucket[home].dying) != HAWK_NONE))
+		hawk_map_reap_all(s, home);
+}
 
 /* pblru.c: free lists, recency, victims */
 bool hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes);
