@@ -13,9 +13,9 @@ static int lid_check(struct hawk_space *s, u64 *lid)
 }
 
 /* Return: 0 if the LID is free; -EEXIST; -EAGAIN: its block is about to go. */
-static int lid_taken(struct hawk_space *s, u64 lid)
+static int lid_taken(struct hawk_space *s, u64 lid, u32 chain)
 {
-	struct hawk_map *m = hawk_map_find(s, lid);
+	struct hawk_map *m = hawk_map_find(s, lid, chain);
 
 	if (!m)
 		return 0;
@@ -23,11 +23,10 @@ static int lid_taken(struct hawk_space *s, u64 lid)
 	return hawk_load(&s->block[m->block].state) == HAWK_BLOCK_DYING ? -EAGAIN : -EEXIST;
 }
 
-/* Start a life: FILLING, in host frame @frame, at home in the bucket of @lid. */
-static struct hawk_block *block_start(struct hawk_space *s, u64 lid, u32 tier, u32 frame,
-				      u64 now)
+/* Start a life: FILLING, in host frame @frame, at home in @b. */
+static struct hawk_block *block_start(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
+				      u32 frame, u64 now)
 {
-	struct hawk_bucket *b = &s->bucket[hawk_home(s, lid)];
 	struct hawk_block *blk = &s->block[hawk_res_pop(s, b, HAWK_RES_BLOCK)];
 
 	hawk_store(&blk->home, b - s->bucket);
@@ -61,28 +60,28 @@ static int take_room(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 	return ret;
 }
 
-static int alloc_locked(struct hawk_space *s, struct hawk_bucket *b, u64 lid, const u8 *key,
-			u32 tier, u64 now, struct hawk_want *w, u64 *vt)
+static int alloc_locked(struct hawk_space *s, u64 lid, u32 chain, const u8 *key, u32 tier,
+			u64 now, struct hawk_want *w, u64 *vt)
 {
+	struct hawk_bucket *b = &s->bucket[hawk_chain_home(s, chain)];
 	struct hawk_block *blk;
 	u32 frame;
 	int ret;
 
-	ret = lid_taken(s, lid);
+	ret = lid_taken(s, lid, chain);
 	if (ret)
 		return ret;
 	ret = take_room(s, b, tier, w, true, &tier, &frame);
 	if (ret)
 		return ret;
 
-	blk = block_start(s, lid, tier, frame, now);
+	blk = block_start(s, b, tier, frame, now);
 	if (key && hawk_index_insert(s, blk, key)) {
 		hawk_block_put_pin(s, blk);	/* ends it */
 		return -EEXIST;
 	}
-	hawk_map_insert(s, lid, blk);
 	*vt = hawk_block_vt(s, blk);
-	hawk_vtlb_add(s, lid, *vt);
+	hawk_vtlb_set(s, hawk_map_insert(s, lid, chain, blk), *vt);
 	return 0;
 }
 
@@ -91,16 +90,18 @@ int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64
 {
 	struct hawk_want w = { .plan = plan };
 	struct hawk_bucket *b;
+	u32 chain;
 	int ret;
 
 	if (lid_check(s, &lid))
 		return -EINVAL;
-	b = &s->bucket[hawk_home(s, lid)];
-	hawk_lid_prefetch(s, lid);
+	chain = hawk_map_chain(s, lid);
+	hawk_prefetch(&s->head[chain]);
+	hawk_vtlb_prefetch(s, lid);
+	b = &s->bucket[hawk_chain_home(s, chain)];
 	for (;;) {
 		hawk_lock(&b->lock);
-		hawk_evict_prefetch(s, b);
-		ret = alloc_locked(s, b, lid, key, tier, now, &w, vt);
+		ret = alloc_locked(s, lid, chain, key, tier, now, &w, vt);
 		if (ret != -ENOBUFS)
 			ret = hawk_room_error(s, b, ret);
 		hawk_unlock(&b->lock);
@@ -176,8 +177,8 @@ static bool lid_to_ref(struct hawk_space *s, u64 lid, struct hawk_ref *ref, u32 
 static int fork_locked(struct hawk_space *s, struct hawk_block *blk, u64 new_lid,
 		       struct hawk_want *w)
 {
-	u32 there = hawk_home(s, new_lid);
-	int ret = lid_taken(s, new_lid);
+	u32 chain = hawk_map_chain(s, new_lid), there = hawk_chain_home(s, chain);
+	int ret = lid_taken(s, new_lid, chain);
 
 	if (ret)
 		return ret;
@@ -187,8 +188,7 @@ static int fork_locked(struct hawk_space *s, struct hawk_block *blk, u64 new_lid
 		return -ENOSPC;
 	if (!s->bucket[there].fl[HAWK_RES_MAP].n)
 		return hawk_want_ask(s, w, there, HAWK_RES_MAP, HAWK_REACH_ALL) ?: -ENOSPC;
-	hawk_map_insert(s, new_lid, blk);
-	hawk_vtlb_add(s, new_lid, hawk_block_vt(s, blk));
+	hawk_vtlb_set(s, hawk_map_insert(s, new_lid, chain, blk), hawk_block_vt(s, blk));
 	return 0;
 }
 
@@ -231,11 +231,11 @@ int hawk_block_free(struct hawk_space *s, u64 lid)
 	blk = ref_lock_pair(s, ref, home, lid);
 	if (!blk)
 		return -ENOENT;
-	m = hawk_map_find(s, lid);
+	m = hawk_map_find(s, lid, hawk_map_chain(s, lid));
 	if (!m || m->block != ref.block) {
 		ret = -ENOENT;
 	} else if (blk->nmaps > 1) {
-		hawk_vtlb_del(s, lid);
+		hawk_vtlb_del(s, m);
 		hawk_map_remove(s, m);
 	} else if (blk->pins || blk->leases) {
 		ret = -EBUSY;
@@ -277,9 +277,9 @@ static int split(struct hawk_space *s, struct hawk_block **pblk, struct hawk_map
 		 struct hawk_want *w)
 {
 	struct hawk_block *blk, *old = *pblk;
-	struct hawk_bucket *b = &s->bucket[hawk_home(s, m->lid)];
+	u32 tier, frame, chain = m->chain, way = m->way;
+	struct hawk_bucket *b = &s->bucket[hawk_chain_home(s, chain)];
 	u64 lid = m->lid;
-	u32 tier, frame;
 	int ret;
 
 	if (!w->plan || hawk_plan_full(w->plan))
@@ -287,9 +287,9 @@ static int split(struct hawk_space *s, struct hawk_block **pblk, struct hawk_map
 	ret = take_room(s, b, old->htier, w, false, &tier, &frame);
 	if (ret)
 		return ret;
-	blk = block_start(s, lid, tier, frame, now);
+	blk = block_start(s, b, tier, frame, now);
 	hawk_map_remove(s, m);
-	hawk_map_insert(s, lid, blk);
+	hawk_map_insert(s, lid, chain, blk)->way = way;	/* readers never miss it */
 	hawk_block_publish(s, blk);
 	/* the caller's pin moves; that on the old block is the copy's until it ends */
 	hawk_block_get_pin(s, blk);
@@ -318,7 +318,7 @@ int hawk_block_unshare(struct hawk_space *s, u64 lid, u64 now, struct hawk_plan 
 		blk = ref_lock_pair(s, at, home, lid);
 		if (!blk)
 			return -ENOENT;
-		m = hawk_map_find(s, lid);
+		m = hawk_map_find(s, lid, hawk_map_chain(s, lid));
 		if (!m || m->block != at.block)
 			ret = -ENOENT;
 		else if (!blk->pins)

@@ -95,7 +95,7 @@ void hawk_block_publish(struct hawk_space *s, struct hawk_block *blk)
 	u32 m;
 
 	for (m = blk->maps; m != HAWK_NONE; m = s->map[m].alias)
-		hawk_vtlb_set(s, s->map[m].lid, vt);
+		hawk_vtlb_set(s, &s->map[m], vt);
 }
 
 static void frame_take(struct hawk_space *s, struct hawk_block *blk, u32 tier, u32 frame)
@@ -194,7 +194,7 @@ void hawk_block_end(struct hawk_space *s, struct hawk_block *blk)
 	hawk_lru_del(s, blk);
 	hawk_index_remove(s, blk);
 	for (m = blk->maps; m != HAWK_NONE; m = s->map[m].alias)
-		hawk_vtlb_del(s, s->map[m].lid);
+		hawk_vtlb_del(s, &s->map[m]);
 	hawk_block_event(blk, HAWK_EV_END);
 	blk->leases = 0;
 	if (!(blk->flags & HAWK_BF_MOVING))

@@ -96,17 +96,26 @@ static int check_place(struct check *c, const struct hawk_block *blk)
 	return 0;
 }
 
+/* What readers find for a LID is the entry that it knows of, or nothing. */
+static bool translation_ok(const struct hawk_space *s, const struct hawk_map *m, u64 vt)
+{
+	u64 seen = hawk_vtlb_get(s, m->lid);
+
+	if (m->way == HAWK_NONE)
+		return !seen;
+	return seen == vt && s->vtlb[m->way].lid == m->lid && s->vtlb[m->way].val == vt;
+}
+
 static int check_names(struct check *c, const struct hawk_block *blk)
 {
 	struct hawk_space *s = c->s;
 	u32 nr = hawk_block_nr(s, blk), m, n = 0;
-	u64 vt = hawk_block_vt(s, blk), seen;
+	u64 vt = hawk_block_vt(s, blk);
 
 	for (m = blk->maps; m != HAWK_NONE; m = s->map[m].alias, n++) {
 		if (n > s->max_maps || s->map[m].block != nr)
 			FAIL("LID of another block");
-		seen = hawk_vtlb_get(s, s->map[m].lid);
-		if (seen && seen != vt)	/* of a dying block: no translation */
+		if (!translation_ok(s, &s->map[m], vt))
 			FAIL("vTLB disagrees with the block");
 	}
 	if (n != blk->nmaps || (!n && blk->state != HAWK_BLOCK_DYING))
@@ -209,12 +218,13 @@ static int check_slots(struct check *c)
 static int check_chains(struct check *c)
 {
 	struct hawk_space *s = c->s;
-	u32 i, nr, maps = 0, keys = 0, want_maps = 0, want_keys = 0;
+	u32 i, nr, prev, maps = 0, keys = 0, want_maps = 0, want_keys = 0;
 
 	for (i = 0; i < 1u << s->log2_heads; i++)
-		for (nr = s->head[i]; nr != HAWK_NONE; nr = s->map[nr].next)
-			if (++maps > s->max_maps ||
-			    hawk_home(s, s->map[nr].lid) != i >> (s->log2_heads - s->log2_buckets))
+		for (prev = HAWK_NONE, nr = s->head[i]; nr != HAWK_NONE;
+		     prev = nr, nr = s->map[nr].next)
+			if (++maps > s->max_maps || s->map[nr].prev != prev ||
+			    s->map[nr].chain != i || hawk_map_chain(s, s->map[nr].lid) != i)
 				FAIL("LID chain broken");
 	for (i = 0; i <= s->key_mask; i++)
 		for (nr = s->key_head[i]; nr != HAWK_NONE; nr = s->block[nr].key_next)

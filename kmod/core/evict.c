@@ -140,34 +140,32 @@ static void evict_clean(struct hawk_space *s, struct hawk_block *blk)
 
 /*
  * An allocation in a full bucket evicts its coldest block.  That is some random
- * cache lines one behind the other, unless they are asked for ahead: the block's
- * own and its LID's when it becomes the coldest, those found by the LID when the
- * allocation begins.
+ * cache lines one behind the other, unless they are asked for ahead.  Each eviction
+ * asks for one more step of the next three: for the third its block, for the second
+ * its LID and frame, for the first what is found by its LID.
  */
-void hawk_evict_prefetch(struct hawk_space *s, struct hawk_bucket *b)
-{
-	u32 tier = __builtin_ctz(s->host_tiers | 1u << HAWK_TIERS_MAX), nr;
-
-	if (tier == HAWK_TIERS_MAX || b->fl[tier].n)
-		return;
-	nr = b->lru[tier].lru;
-	if (nr == HAWK_NONE)
-		return;
-	hawk_prefetch(&s->block[b->lru[tier].mru]);
-	hawk_lid_prefetch(s, hawk_load(&s->map[s->block[nr].maps].lid));
-}
-
 static void prefetch_coldest(struct hawk_space *s, const struct hawk_bucket *b, u32 tier)
 {
+	u32 nr = b->lru[tier].lru;
 	const struct hawk_block *blk;
+	const struct hawk_map *m;
+	u32 prev;
 
-	if (b->lru[tier].lru == HAWK_NONE)
+	if (nr == HAWK_NONE)
 		return;
-	blk = &s->block[b->lru[tier].lru];
+	blk = &s->block[nr];
+	m = &s->map[blk->maps];
+	prev = hawk_load(&m->prev);	/* the LID may be of another bucket */
+	hawk_prefetch(prev == HAWK_NONE ? (void *)&s->head[m->chain] : &s->map[prev]);
+	if (m->way != HAWK_NONE)
+		hawk_prefetch(&s->vtlb[m->way]);
+	if (blk->lru_prev == HAWK_NONE)
+		return;
+	blk = &s->block[blk->lru_prev];
 	hawk_prefetch(&s->map[blk->maps]);
+	hawk_prefetch(&s->win[tier].frame[blk->hframe]);
 	if (blk->lru_prev != HAWK_NONE)
 		hawk_prefetch(&s->block[blk->lru_prev]);
-	hawk_prefetch(&s->win[tier].frame[blk->hframe]);
 }
 
 /*
@@ -188,6 +186,7 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		prev = blk->lru_prev;
 		if (blk->flags & HAWK_BF_FLASH) {
 			evict_clean(s, blk);
+			prefetch_coldest(s, b, tier);
 			*frame = hawk_res_pop(s, b, tier);
 			return 0;
 		}

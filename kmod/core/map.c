@@ -8,61 +8,61 @@
  */
 #include "priv.h"
 
-/* The chain of a LID; the high bits are its bucket, so one lock guards it. */
-static inline u32 *map_head(struct hawk_space *s, u64 lid)
+/* The bucket of the LID of @m. */
+static inline u32 map_home(const struct hawk_space *s, const struct hawk_map *m)
 {
-	u32 low = s->log2_heads - s->log2_buckets;
-
-	return &s->head[(hawk_home(s, lid) << low) |
-			(hawk_mix(lid ^ s->hash_seed) & ((1u << low) - 1))];
+	return hawk_chain_home(s, m->chain);
 }
 
-/* Get the cache lines that a LID's look-up and its translation need on their way. */
-void hawk_lid_prefetch(struct hawk_space *s, u64 lid)
-{
-	hawk_prefetch(map_head(s, lid));
-	hawk_vtlb_prefetch(s, lid);
-}
-
-struct hawk_map *hawk_map_find(struct hawk_space *s, u64 lid)
+/* @chain is that of @lid. */
+struct hawk_map *hawk_map_find(struct hawk_space *s, u64 lid, u32 chain)
 {
 	u32 m;
 
-	hawk_assert_held(&s->bucket[hawk_home(s, lid)].lock);
-	for (m = *map_head(s, lid); m != HAWK_NONE; m = s->map[m].next)
+	hawk_assert_held(&s->bucket[hawk_chain_home(s, chain)].lock);
+	for (m = s->head[chain]; m != HAWK_NONE; m = s->map[m].next)
 		if (s->map[m].lid == lid)
 			return &s->map[m];
 	return NULL;
 }
 
 /* Both the LID's bucket and the block's home are locked; a map is free. */
-void hawk_map_insert(struct hawk_space *s, u64 lid, struct hawk_block *blk)
+struct hawk_map *hawk_map_insert(struct hawk_space *s, u64 lid, u32 chain,
+				 struct hawk_block *blk)
 {
-	u32 nr = hawk_res_pop(s, &s->bucket[hawk_home(s, lid)], HAWK_RES_MAP);
-	u32 *head = map_head(s, lid);
+	u32 nr = hawk_res_pop(s, &s->bucket[hawk_chain_home(s, chain)], HAWK_RES_MAP);
 	struct hawk_map *m = &s->map[nr];
 
 	m->lid = lid;
 	m->block = hawk_block_nr(s, blk);
-	m->next = *head;
-	*head = nr;
+	m->chain = chain;
+	m->way = HAWK_NONE;
+	hawk_store(&m->prev, HAWK_NONE);
+	m->next = s->head[chain];
+	if (m->next != HAWK_NONE)
+		hawk_store(&s->map[m->next].prev, nr);
+	s->head[chain] = nr;
 	m->alias = blk->maps;
 	blk->maps = nr;
 	blk->nmaps++;
+	return m;
 }
 
 /* Take the LID at *@at, a link of its block's list, away. */
 static void map_remove_at(struct hawk_space *s, struct hawk_block *blk, u32 *at)
 {
-	u32 nr = *at, *p;
+	u32 nr = *at;
 	struct hawk_map *m = &s->map[nr];
 
 	*at = m->alias;
 	blk->nmaps--;
-	for (p = map_head(s, m->lid); *p != nr; p = &s->map[*p].next)
-		;
-	*p = m->next;
-	hawk_res_push(s, &s->bucket[hawk_home(s, m->lid)], HAWK_RES_MAP, nr);
+	if (m->prev != HAWK_NONE)
+		s->map[m->prev].next = m->next;
+	else
+		s->head[m->chain] = m->next;
+	if (m->next != HAWK_NONE)
+		hawk_store(&s->map[m->next].prev, m->prev);
+	hawk_res_push(s, &s->bucket[map_home(s, m)], HAWK_RES_MAP, nr);
 }
 
 /* Both the LID's bucket and the block's home are locked. */
@@ -82,7 +82,7 @@ void hawk_map_remove_home(struct hawk_space *s, struct hawk_block *blk)
 	u32 *at = &blk->maps;
 
 	while (*at != HAWK_NONE)
-		if (hawk_home(s, s->map[*at].lid) == blk->home)
+		if (map_home(s, &s->map[*at]) == blk->home)
 			map_remove_at(s, blk, at);
 		else
 			at = &s->map[*at].alias;
@@ -94,13 +94,13 @@ void hawk_map_remove_home(struct hawk_space *s, struct hawk_block *blk)
  */
 struct hawk_block *hawk_lid_lock(struct hawk_space *s, u64 lid)
 {
-	struct hawk_bucket *b = &s->bucket[hawk_home(s, lid)];
+	u32 gen, chain = hawk_map_chain(s, lid);
+	struct hawk_bucket *b = &s->bucket[hawk_chain_home(s, chain)];
 	struct hawk_block *blk;
 	struct hawk_map *m;
-	u32 gen;
 
 	hawk_lock(&b->lock);
-	m = hawk_map_find(s, lid);
+	m = hawk_map_find(s, lid, chain);
 	if (!m) {
 		hawk_unlock(&b->lock);
 		return NULL;
@@ -161,7 +161,7 @@ void hawk_map_reap_all(struct hawk_space *s, u32 home)
 
 		while (blk->nmaps) {
 			m = &s->map[blk->maps];
-			other = hawk_home(s, m->lid);
+			other = map_home(s, m);
 			hawk_pair_lock(s, home, other);
 			hawk_map_remove(s, m);
 			hawk_pair_unlock(s, home, other);

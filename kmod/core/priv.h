@@ -131,12 +131,19 @@ struct hawk_key {
 	u8 b[HAWK_KEY_BYTES];
 };
 
-/* A LID.  Guarded by the bucket of the LID; alias also by the block's home. */
+/*
+ * A LID.  Guarded by the bucket of the LID, alias also by the block's home, way by
+ * the latter alone.  What was found by hashing the LID is kept: an eviction need not
+ * search again.
+ */
 struct hawk_map {
 	u64 lid;
 	u32 block;
 	u32 next;		/* hash chain, free list */
+	u32 prev;		/* hash chain, HAWK_NONE for the first (read without as a hint) */
 	u32 alias;		/* next LID of the same block */
+	u32 chain;		/* the chain it is on */
+	u32 way;		/* its vTLB entry, HAWK_NONE if it has none */
 };
 
 /* Things that buckets keep free lists of: frames of tier t are number t. */
@@ -188,7 +195,7 @@ struct hawk_space {
 	u32 max_maps;
 	u32 log2_buckets;
 	u32 nbuckets;
-	u32 log2_heads;		/* LID chains, at least one per bucket */
+	u32 log2_heads;		/* LID chains: two per LID, at least one per bucket */
 	u32 key_mask;		/* key chains - 1 */
 	u64 hash_seed;		/* so that nobody can choose LIDs or keys that collide */
 	u32 vtlb_mask;		/* vTLB lines - 1 */
@@ -210,6 +217,20 @@ struct hawk_space {
 static inline u32 hawk_home(const struct hawk_space *s, u64 lid)
 {
 	return hawk_lid_bucket(lid, s->log2_buckets);
+}
+
+/* The chain of a LID; the high bits are its bucket, so one lock guards it. */
+static inline u32 hawk_map_chain(const struct hawk_space *s, u64 lid)
+{
+	u32 low = s->log2_heads - s->log2_buckets;
+
+	return hawk_home(s, lid) << low | (hawk_mix(lid ^ s->hash_seed) & ((1u << low) - 1));
+}
+
+/* The bucket of a chain. */
+static inline u32 hawk_chain_home(const struct hawk_space *s, u32 chain)
+{
+	return chain >> (s->log2_heads - s->log2_buckets);
 }
 
 static inline struct hawk_bucket *hawk_bucket_of(struct hawk_space *s,
@@ -313,9 +334,9 @@ void hawk_block_get_pin(struct hawk_space *s, struct hawk_block *blk);
 void hawk_block_put_pin(struct hawk_space *s, struct hawk_block *blk);
 
 /* map.c: LID -> block */
-void hawk_lid_prefetch(struct hawk_space *s, u64 lid);
-struct hawk_map *hawk_map_find(struct hawk_space *s, u64 lid);
-void hawk_map_insert(struct hawk_space *s, u64 lid, struct hawk_block *blk);
+struct hawk_map *hawk_map_find(struct hawk_space *s, u64 lid, u32 chain);
+struct hawk_map *hawk_map_insert(struct hawk_space *s, u64 lid, u32 chain,
+				 struct hawk_block *blk);
 void hawk_map_remove_home(struct hawk_space *s, struct hawk_block *blk);
 void hawk_map_remove(struct hawk_space *s, struct hawk_map *m);
 struct hawk_block *hawk_lid_lock(struct hawk_space *s, u64 lid);
@@ -363,7 +384,6 @@ struct hawk_want {
 int hawk_want_ask(struct hawk_space *s, struct hawk_want *w, u32 home, u32 res,
 		  enum hawk_reach reach);
 void hawk_want_fetch(struct hawk_space *s, struct hawk_want *w, u32 home);
-void hawk_evict_prefetch(struct hawk_space *s, struct hawk_bucket *b);
 int hawk_host_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		    struct hawk_want *w, u32 *got, u32 *frame);
 int hawk_spare_block(struct hawk_space *s, struct hawk_bucket *b, struct hawk_want *w);
@@ -376,9 +396,8 @@ struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key);
 
 /* vtlb.c */
 void hawk_vtlb_prefetch(struct hawk_space *s, u64 lid);
-void hawk_vtlb_add(struct hawk_space *s, u64 lid, u64 val);
-void hawk_vtlb_set(struct hawk_space *s, u64 lid, u64 val);
-void hawk_vtlb_del(struct hawk_space *s, u64 lid);
+void hawk_vtlb_set(struct hawk_space *s, struct hawk_map *m, u64 val);
+void hawk_vtlb_del(struct hawk_space *s, struct hawk_map *m);
 u64 hawk_vtlb_get(const struct hawk_space *s, u64 lid);
 
 /* plan.c */

@@ -188,7 +188,7 @@ int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
 	s->max_maps = 2 * p->max_blocks;
 	s->nbuckets = p->buckets ?: HAWK_BUCKETS_DEFAULT;
 	s->log2_buckets = log2_ceil(s->nbuckets);
-	s->log2_heads = log2_ceil(s->max_maps);
+	s->log2_heads = log2_ceil(2ull * s->max_maps);	/* each LID passed is a cache miss */
 	if (s->log2_heads < s->log2_buckets)
 		s->log2_heads = s->log2_buckets;
 	s->key_mask = (1u << log2_ceil(p->max_blocks)) - 1;

@@ -8,7 +8,8 @@
  *
  *	0 -> BUSY (claimed) -> VALID value (published) -> ... -> 0 (gone)
  *
- * A value is never repeated for another block: the frame's generation is in it.
+ * A value is never repeated for another block: the frame's generation is in it.  A
+ * LID keeps its way until it is gone, and knows it (hawk_map.way): only readers search.
  */
 #include "priv.h"
 
@@ -58,8 +59,8 @@ void hawk_vtlb_prefetch(struct hawk_space *s, u64 lid)
 	hawk_prefetch(vtlb_line(s, hawk_mix(lid), 0));
 }
 
-/* A LID that has no entry. */
-void hawk_vtlb_add(struct hawk_space *s, u64 lid, u64 val)
+/* Return: the entry that the LID has now, HAWK_NONE if there is no room. */
+static u32 vtlb_add(struct hawk_space *s, u64 lid, u64 val)
 {
 	u64 hash = hawk_mix(lid);
 	u32 i;
@@ -73,28 +74,28 @@ void hawk_vtlb_add(struct hawk_space *s, u64 lid, u64 val)
 			hawk_wmb();	/* who sees the LID sees that the old value is gone */
 			hawk_store(&e->lid, lid);
 			hawk_store_release(&e->val, val);
-			return;
+			return e - s->vtlb;
 		}
 	}
-	/* no room: clients ask the device for this one */
+	return HAWK_NONE;	/* clients ask the device for this one */
 }
 
-void hawk_vtlb_set(struct hawk_space *s, u64 lid, u64 val)
+/* @val is VALID: a way with 0 would be anybody's. */
+void hawk_vtlb_set(struct hawk_space *s, struct hawk_map *m, u64 val)
 {
-	struct hawk_vtlb_entry *e = vtlb_find(s, lid);
-
-	if (e)
-		hawk_store_release(&e->val, val);
+	hawk_assert(val & HAWK_VT_VALID);
+	if (m->way != HAWK_NONE)
+		hawk_store_release(&s->vtlb[m->way].val, val);
 	else
-		hawk_vtlb_add(s, lid, val);
+		m->way = vtlb_add(s, m->lid, val);
 }
 
-void hawk_vtlb_del(struct hawk_space *s, u64 lid)
+void hawk_vtlb_del(struct hawk_space *s, struct hawk_map *m)
 {
-	struct hawk_vtlb_entry *e = vtlb_find(s, lid);
-
-	if (e)
-		hawk_store_release(&e->val, 0);
+	if (m->way == HAWK_NONE)
+		return;
+	hawk_store_release(&s->vtlb[m->way].val, 0);
+	m->way = HAWK_NONE;
 }
 
 u64 hawk_vtlb_get(const struct hawk_space *s, u64 lid)

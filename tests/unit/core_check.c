@@ -193,7 +193,11 @@ static void names(void **state)
 	SPOIL(entry(f, LID(4))->val, entry(f, LID(6))->val, "vTLB disagrees with the block");
 	SPOIL(f->ready->nmaps, 2, "LIDs miscounted");
 	SPOIL(f->ready->maps, HAWK_NONE, "LIDs miscounted");
+	SPOIL(m->way, m->way ^ 1, "vTLB disagrees with the block");
+	SPOIL(m->way, HAWK_NONE, "vTLB disagrees with the block");
 	SPOIL(m->next, f->ready->maps, "LID chain broken");
+	SPOIL(m->prev, f->ready->maps, "LID chain broken");
+	SPOIL(m->chain, m->chain ^ 1, "LID chain broken");
 	SPOIL(f->ready->flags, f->ready->flags & ~HAWK_BF_KEY, "key chain broken");
 	SPOIL(f->ready->key_next, f->ready - f->s->block, "key chain broken");
 	while (*lids == HAWK_NONE)

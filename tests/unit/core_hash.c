@@ -77,6 +77,7 @@ static void buckets_fill_evenly(void **state)
 static double overflow_share(const struct pattern *p)
 {
 	struct hawk_space s = { 0 };
+	struct hawk_map *map;
 	u32 i, n = count(p), missing = 0, blocks = 1;
 	u64 bytes, entries;
 
@@ -87,11 +88,15 @@ static double overflow_share(const struct pattern *p)
 	if (n > entries / 2)
 		n = entries / 2;
 	s.vtlb = aligned_alloc(64, bytes);
-	assert_non_null(s.vtlb);
+	map = calloc(n, sizeof(*map));
+	assert_true(s.vtlb && map);
 	memset(s.vtlb, 0, bytes);
 	s.vtlb_mask = entries / HAWK_VT_WAYS - 1;
-	for (i = 0; i < n; i++)
-		hawk_vtlb_set(&s, nth(p, i), hawk_vt(0, 1, i));
+	for (i = 0; i < n; i++) {
+		map[i].lid = nth(p, i);
+		map[i].way = HAWK_NONE;
+		hawk_vtlb_set(&s, &map[i], hawk_vt(0, 1, i));
+	}
 	for (i = 0; i < n; i++) {
 		u64 val = hawk_vtlb_get(&s, nth(p, i));
 
@@ -100,9 +105,10 @@ static double overflow_share(const struct pattern *p)
 	}
 	/* what went away leaves room, and nothing of itself */
 	for (i = 0; i < n; i++)
-		hawk_vtlb_del(&s, nth(p, i));
+		hawk_vtlb_del(&s, &map[i]);
 	for (i = 0; i < entries; i++)
 		assert_true(!s.vtlb[i].val);
+	free(map);
 	free(s.vtlb);
 	return (double)missing / n;
 }

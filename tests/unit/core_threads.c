@@ -381,14 +381,15 @@ struct setter {
 static void *set_and_del(void *arg)
 {
 	struct setter *w = arg;
+	struct hawk_map m = { .lid = w->lid, .way = HAWK_NONE };
 	u32 i;
 
 	for (i = 0; i < 2 * ROUNDS_DEFAULT; i++) {
 		u64 val = hawk_vt(0, i & 0xffffff, hawk_lid_tok(w->lid));
 
-		hawk_vtlb_set(w->s, w->lid, val);
+		hawk_vtlb_set(w->s, &m, val);
 		w->lost += hawk_vtlb_get(w->s, w->lid) != val;
-		hawk_vtlb_del(w->s, w->lid);
+		hawk_vtlb_del(w->s, &m);
 	}
 	return NULL;
 }
