@@ -160,8 +160,9 @@ enum hawk_tier_kind {
  *
  * Needs CAP_SYS_ADMIN.  ENOMEM: the node has not so much memory; ENOSPC: no
  * free tier id or the file is smaller than @bytes; EBUSY: the block device is
- * in use; EROFS, EACCES, ENOENT: from opening the path; ENOTBLK: neither block
- * device nor regular file.
+ * in use, or the file is a tier already, maybe under another name; EROFS,
+ * EACCES, ENOENT: from opening the path; ENOTBLK: neither block device nor
+ * regular file.
  */
 struct hawk_tier_add {
 	__u32 size;
