@@ -137,6 +137,31 @@ static void hawk_mem_unpublish(struct hawk_mem *m)
 	kobject_del(&m->kobj);
 }
 
+/*
+ * Remove the tier if nothing is in it; else see to it that it is cleaned.  The
+ * caller has a reference.  Nothing is zeroed any more once the engine has let go,
+ * so the wait for the cleaner is short.
+ */
+static int hawk_mem_remove(struct hawk_mem *m)
+{
+	int ret = -ENOENT;
+
+	mutex_lock(&hawk_dev.lock);
+	if (hawk_dev.mem[m->id] != m)
+		goto out;	/* another caller was faster */
+	ret = hawk_tier_remove(hawk_dev.engine, m->id);
+	if (ret) {
+		hawk_mem_clean_soon(m);
+		goto out;
+	}
+	cancel_delayed_work_sync(&m->clean);
+	hawk_mem_unpublish(m);
+	kobject_put(&m->kobj);
+out:
+	mutex_unlock(&hawk_dev.lock);
+	return ret;
+}
+
 int hawk_ioc_tier_remove(struct hawk_file *f, void *data)
 {
 	const struct hawk_tier_remove *arg = data;
@@ -149,23 +174,21 @@ int hawk_ioc_tier_remove(struct hawk_file *f, void *data)
 		return -ENOENT;
 	mutex_lock(&hawk_dev.lock);
 	m = hawk_dev.mem[arg->tier];
-	if (!m) {
-		ret = -ENOENT;
-		goto out;
-	}
-	/* Chunks that only wait for the cleaner are no reason to refuse. */
-	hawk_mem_clean_soon(m);
-	flush_delayed_work(&m->clean);
-	cancel_delayed_work_sync(&m->clean);
-	ret = hawk_tier_remove(hawk_dev.engine, m->id);
-	if (ret)
-		hawk_mem_clean_soon(m);
-	else
-		hawk_mem_unpublish(m);
-out:
+	if (m)
+		kobject_get(&m->kobj);
 	mutex_unlock(&hawk_dev.lock);
-	if (!ret)
-		kobject_put(&m->kobj);
+	if (!m)
+		return -ENOENT;
+	ret = hawk_mem_remove(m);
+	if (ret == -EBUSY) {
+		/*
+		 * Chunks that only wait for the cleaner are no reason to refuse.
+		 * Zeroing a large tier takes seconds: not with the lock held.
+		 */
+		flush_delayed_work(&m->clean);
+		ret = hawk_mem_remove(m);
+	}
+	kobject_put(&m->kobj);	/* of a removed tier the last one: frees its memory */
 	return ret;
 }
 
