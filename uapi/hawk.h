@@ -19,7 +19,9 @@
  *	           or a count above its stated limit
  *	EOPNOTSUPP unknown flag, non-zero reserved member
  *	EINVAL     a known member has a value out of its range
- *	EFAULT     a pointer does not lead to accessible memory
+ *	EFAULT     a pointer does not lead to accessible memory; if it is that of a
+ *	           batch's items and they cannot be written back, they may have
+ *	           taken effect all the same
  *	EPERM      the call needs CAP_SYS_ADMIN
  *	ENODEV     the device is going away
  *	ENXIO      the call needs a space and the file has none
@@ -406,7 +408,10 @@ struct hawk_item {
  *           is READY, without key
  * LOOKUP    by key: 0 present (maybe on flash), ENOENT absent, EAGAIN announced
  * PIN       keep blocks in their host frame for DMA; EAGAIN: not in a host tier
- * UNPIN     undo one PIN, GET or ALLOC; @vt, if not 0, must match (ESTALE)
+ * UNPIN     undo one PIN, GET or ALLOC; @vt, if not 0, must match (ESTALE).  A
+ *           pin is found by a LID of its block: when another has meanwhile freed
+ *           @lid (ENOENT) or unshared it (ESTALE), use another LID of the block,
+ *           or the pin stays until the file ends
  * GET       by key or LID: reload if needed, pin, translate
  * RELOAD    by LID or key: bring into a host tier, do not pin
  * FORK      @arg becomes another LID of the block (shared, copy-on-write)
