@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hawk_sysfs.c - attributes: their values, what they accept, what is told of them
+ *
+ * HAWK_TEST_SYSFS_DOC is the path of Documentation/ABI/testing/sysfs-hawk.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+
+#include "hawk_tiers.h"
+
+#define SYSFS		"/sys/class/misc/hawk"
+#define WHAT		"What:\t\t" SYSFS "/"
+
+/* Reads one attribute; 0 if it is exactly one line, which comes without its end. */
+static int attr_read(int tier, const char *name, char *buf, size_t len)
+{
+	char path[256];
+	ssize_t n;
+	int fd;
+
+	if (tier < 0)
+		snprintf(path, sizeof(path), SYSFS "/%s", name);
+	else
+		snprintf(path, sizeof(path), SYSFS "/tier%d/%s", tier, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, buf, len - 1);
+	close(fd);
+	if (n < 2 || memchr(buf, '\n', n) != buf + n - 1)
+		return -EPROTO;
+	buf[n - 1] = 0;
+	return 0;
+}
+
+/* An attribute that is a number in decimal; INT64_MIN if it is not. */
+static int64_t attr_number(int tier, const char *name)
+{
+	char buf[64], again[64];
+	int64_t val;
+
+	if (attr_read(tier, name, buf, sizeof(buf)))
+		return INT64_MIN;
+	val = strtoll(buf, NULL, 10);
+	snprintf(again, sizeof(again), "%" PRId64, val);
+	return strcmp(buf, again) ? INT64_MIN : val;
+}
+
+static int attr_write(int tier, const char *name, const char *text)
+{
+	char path[256];
+	int fd, ret = 0;
+
+	snprintf(path, sizeof(path), SYSFS "/tier%d/%s", tier, name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+TEST_F(tiers, abi_version)
+{
+	struct hawk_query q = { .size = sizeof(q) };
+
+	ASSERT_EQ(0, dev_call(self->ctl, HAWK_IOC_QUERY, &q));
+	EXPECT_EQ(q.abi_version, attr_number(-1, "abi_version"));
+	EXPECT_EQ(HAWK_ABI_VERSION, q.abi_version);
+}
+
+/* Every attribute of a tier says what HAWK_IOC_TIER_INFO says. */
+TEST_F_TIMEOUT(tiers, values, 60)
+{
+	const uint32_t tier[] = { self->host, self->blk };
+	int fd = evicting_space(self->host, self->blk, "test-sysfs");
+	struct hawk_tier_info info;
+	uint32_t i, t;
+	char kind[64];
+
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(0, lid_call(fd, HAWK_IOC_RELOAD, LID(0)));
+	for (i = 0; i < 2; i++) {
+		t = tier[i];
+		info = (struct hawk_tier_info){ .size = sizeof(info), .tier = t };
+		ASSERT_EQ(0, dev_call(self->ctl, HAWK_IOC_TIER_INFO, &info));
+		ASSERT_EQ(0, attr_read(t, "kind", kind, sizeof(kind)));
+		EXPECT_STREQ(info.kind == HAWK_TIER_HOST ? "host" : "blk", kind);
+		EXPECT_EQ(info.node, attr_number(t, "node"));
+		EXPECT_EQ(info.bytes, attr_number(t, "bytes"));
+		EXPECT_EQ(info.free_bytes, attr_number(t, "free_bytes"));
+		EXPECT_EQ(info.quarantine_bytes, attr_number(t, "quarantine_bytes"));
+		EXPECT_EQ(info.read_bytes, attr_number(t, "read_bytes"));
+		EXPECT_EQ(info.write_bytes, attr_number(t, "write_bytes"));
+		EXPECT_EQ(info.io_errors, attr_number(t, "io_errors"));
+		EXPECT_EQ(0, attr_number(t, "writeback_permille"));
+	}
+	/* and flash has counted: one reload, an eviction of each block too many */
+	EXPECT_EQ(FLASH_BYTES, info.bytes);
+	EXPECT_LT(info.free_bytes, info.bytes);
+	EXPECT_EQ(BLOCK, info.read_bytes);
+	EXPECT_GE(info.write_bytes, (NBLOCKS - HOST_BLOCKS) * BLOCK);
+	close(fd);
+}
+
+TEST_F(tiers, writeback_permille)
+{
+	static const char *const bad[] = {
+		"1025", "-1", "4294967296", "18446744073709551616", "x", "1 2", "1x", "\n", "0x",
+	};
+	unsigned int i;
+
+	EXPECT_EQ(0, attr_number(self->host, "writeback_permille"));
+	EXPECT_EQ(0, attr_write(self->host, "writeback_permille", "1024\n"));
+	EXPECT_EQ(1024, attr_number(self->host, "writeback_permille"));
+	EXPECT_EQ(0, attr_write(self->host, "writeback_permille", "100"));
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		int ret = attr_write(self->host, "writeback_permille", bad[i]);
+
+		EXPECT_TRUE(ret == -EINVAL || ret == -ERANGE) TH_LOG("'%s': %d", bad[i], ret);
+		EXPECT_EQ(100, attr_number(self->host, "writeback_permille"));
+	}
+	EXPECT_EQ(0, attr_write(self->host, "writeback_permille", "0"));
+	EXPECT_EQ(0, attr_number(self->host, "writeback_permille"));
+	/* flash has nothing to write ahead */
+	EXPECT_EQ(0, attr_write(self->blk, "writeback_permille", "0"));
+	EXPECT_EQ(-EINVAL, attr_write(self->blk, "writeback_permille", "1"));
+	EXPECT_EQ(0, attr_number(self->blk, "writeback_permille"));
+}
+
+static char *read_doc(void)
+{
+	const char *path = getenv("HAWK_TEST_SYSFS_DOC");
+	static char doc[65536];
+	size_t n;
+	FILE *f = path ? fopen(path, "r") : NULL;
+
+	if (!f)
+		return NULL;
+	n = fread(doc, 1, sizeof(doc) - 1, f);
+	fclose(f);
+	doc[n] = 0;
+	return doc;
+}
+
+/* Entries of @dir that the document does not tell of; they are printed. */
+static int undocumented(const char *doc, const char *dir, const char *told_as,
+			const char *const *known)
+{
+	char line[512];
+	struct dirent *e;
+	DIR *d = opendir(dir);
+	int n = 0, i;
+
+	if (!d)
+		return -1;
+	while ((e = readdir(d))) {
+		for (i = 0; known[i] && fnmatch(known[i], e->d_name, 0); i++)
+			;
+		snprintf(line, sizeof(line), WHAT "%s%s\n", told_as, e->d_name);
+		if (known[i] || strstr(doc, line))
+			continue;
+		printf("# not documented: %s/%s\n", dir, e->d_name);
+		n++;
+	}
+	closedir(d);
+	return n;
+}
+
+/* What exists is documented, and what is documented exists. */
+TEST_F(tiers, documented)
+{
+	static const char *const dots[] = { ".", "..", NULL };
+	/* every device has these; ours are told as tier<N> */
+	static const char *const core[] = {
+		".", "..", "dev", "power", "subsystem", "uevent", "tier[0-9]", NULL,
+	};
+	const uint32_t tier[] = { self->host, self->blk };
+	const char *doc = read_doc(), *p, *end;
+	char path[512];
+	int i, n = 0;
+
+	if (!doc)
+		SKIP(return, "HAWK_TEST_SYSFS_DOC is not set");
+	EXPECT_EQ(0, undocumented(doc, SYSFS, "", core));
+	for (i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), SYSFS "/tier%u", tier[i]);
+		EXPECT_EQ(0, undocumented(doc, path, "tier<N>/", dots));
+	}
+	for (p = doc; (p = strstr(p, WHAT)); p = end, n++) {
+		p += strlen(WHAT);
+		end = strchr(p, '\n');
+		ASSERT_NE(NULL, end);
+		if (!strncmp(p, "tier<N>/", 8))
+			snprintf(path, sizeof(path), SYSFS "/tier%u/%.*s", self->host,
+				 (int)(end - p - 8), p + 8);
+		else
+			snprintf(path, sizeof(path), SYSFS "/%.*s", (int)(end - p), p);
+		EXPECT_EQ(0, access(path, F_OK)) TH_LOG("%s is documented only", path);
+	}
+	EXPECT_GE(n, 11);
+}
+
+/* The folder is there from the tier's start to its end. */
+TEST_F(tiers, folder_comes_and_goes)
+{
+	char path[64];
+	uint32_t tier;
+
+	ASSERT_EQ(0, host_add(self->ctl, HOST_BYTES, &tier));
+	snprintf(path, sizeof(path), SYSFS "/tier%u", tier);
+	EXPECT_EQ(0, access(path, F_OK));
+	EXPECT_EQ(0, tier_remove(self->ctl, tier));
+	EXPECT_EQ(-1, access(path, F_OK));
+}
+
+TEST_HARNESS_MAIN
