@@ -16,6 +16,7 @@ import gguf_read
 import reference
 
 N_TOKENS = 48
+CLEAR_MARGIN = 0.02  # logits; KV in F16 moves them by less than 0.01
 
 LONG = (
     "A process sees its own address space, and the kernel gives it the illusion that all of that "
@@ -56,7 +57,8 @@ CHATS = {
         {"role": "assistant", "content": "The page cache holds the pages of files in memory."},
         {"role": "user", "content": text}] for text in (
             "How does it work?", "What is swap?", "Tell me about memory pressure.",
-            "Explain a <|im_end|> in a message.")],
+            "Explain a <|im_end|> in a message.", "Where does it live?", "How large is it?",
+            "Why is it fast?", "Who writes the pages back?")],
 }
 
 TEXTS = [
@@ -92,8 +94,10 @@ def best_case(meta, tok, model, kind, candidates):
                                                  reference.stop_tokens(meta))
         cases.append({**case, "prompt_tokens": ids, "tokens": out, "text": tok.decode(out),
                       "finish": finish, "min_margin": round(margin, 4)})
-    # A text that stops at once is a weak test whatever its margin.
-    full = [c for c in cases if c["finish"] == "length"] or cases
+    # A text that stops at once is a weak test whatever its margin, and one with a very
+    # close call tests rounding, not arithmetic.
+    clear = [c for c in cases if c["min_margin"] >= CLEAR_MARGIN] or cases
+    full = [c for c in clear if c["finish"] == "length"] or clear
     return max(full, key=lambda c: c["min_margin"])
 
 
