@@ -8,6 +8,8 @@
  */
 #include "priv.h"
 
+#define HAWK_TIER_SLICE	1024	/* chunks looked at while others wait for the lock */
+
 struct hawk_engine *hawk_engine_create(void)
 {
 	struct hawk_engine *e = hawk_table_alloc(1, sizeof(*e));
@@ -127,20 +129,24 @@ int hawk_tier_usage(struct hawk_engine *e, u32 tier, u32 *total, u32 *free, u32 
 
 u32 hawk_tier_next_dirty(struct hawk_engine *e, u32 tier, u32 after)
 {
-	u32 i, found = HAWK_NONE;
+	u32 i = after == HAWK_NONE ? 0 : after + 1, end = 0, found = HAWK_NONE;
 	struct hawk_tier *t;
+	bool more;
 
 	if (tier >= HAWK_TIERS_MAX)
 		return HAWK_NONE;
 	t = &e->tier[tier];
-	hawk_lock(&t->lock);
-	if (t->ndirty)
-		for (i = after == HAWK_NONE ? 0 : after + 1; i < t->nchunks; i++)
+	do {
+		hawk_lock(&t->lock);
+		end = t->nchunks - i < HAWK_TIER_SLICE ? t->nchunks : i + HAWK_TIER_SLICE;
+		more = t->ndirty && i < t->nchunks;
+		for (; more && i < end; i++)
 			if (t->chunk[i].state == HAWK_CHUNK_DIRTY) {
 				found = i;
 				break;
 			}
-	hawk_unlock(&t->lock);
+		hawk_unlock(&t->lock);
+	} while (more && found == HAWK_NONE);
 	return found;
 }
 
@@ -203,8 +209,6 @@ out_unlock:
 	return slot;
 }
 
-#define HAWK_RETURN_SLICE	1024	/* chunks returned while others wait */
-
 /* The space ends: its chunks must be cleaned before somebody else has them. */
 void hawk_tier_return(struct hawk_space *s, u32 tier)
 {
@@ -218,7 +222,7 @@ void hawk_tier_return(struct hawk_space *s, u32 tier)
 	for (i = 0; i < w->owned; i++) {
 		t->chunk[w->slot[i]].state = HAWK_CHUNK_DIRTY;
 		t->ndirty++;
-		if (i % HAWK_RETURN_SLICE == HAWK_RETURN_SLICE - 1) {
+		if (i % HAWK_TIER_SLICE == HAWK_TIER_SLICE - 1) {
 			hawk_unlock(&t->lock);
 			hawk_relax();
 			hawk_lock(&t->lock);
