@@ -4,17 +4,8 @@
  */
 #include <stddef.h>
 
+#include "../kmod/core/lid.h"
 #include "priv.h"
-
-static inline uint64_t mix(uint64_t x)
-{
-	x ^= x >> 33;
-	x *= HAWK_MIX_A;
-	x ^= x >> 33;
-	x *= HAWK_MIX_B;
-	x ^= x >> 33;
-	return x;
-}
 
 /* The LID of the block that holds token tok of @lid. */
 static inline uint64_t block_lid(const struct hawk_kv *kv, uint64_t lid)
@@ -75,7 +66,7 @@ static __attribute__((noinline)) uint64_t translate_scan(const struct hawk_kv *k
 
 static inline uint64_t first_line(const struct hawk_kv *kv, uint64_t lid)
 {
-	return mix(lid) & (kv->vtlb_lines - 1);
+	return hawk_mix(lid) & (kv->vtlb_lines - 1);
 }
 
 /* @lid is that of a block, @line its first line. */
