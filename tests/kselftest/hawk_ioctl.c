@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * hawk_ioctl.c - every call: it works, and each wrong input once with its errno
+ *
+ * What is the same for all calls is in hawk_abi.c.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -9,102 +11,6 @@
 #include <sys/stat.h>
 
 #include "hawk_fixture.h"
-
-/* ---- what is the same for all calls ---- */
-
-struct call {
-	unsigned long cmd;
-	uint32_t size;
-	bool space;
-};
-
-static const struct call calls[] = {
-	{ HAWK_IOC_QUERY, sizeof(struct hawk_query), false },
-	{ HAWK_IOC_TIER_ADD, sizeof(struct hawk_tier_add), false },
-	{ HAWK_IOC_TIER_REMOVE, sizeof(struct hawk_tier_remove), false },
-	{ HAWK_IOC_TIER_INFO, sizeof(struct hawk_tier_info), false },
-	{ HAWK_IOC_SPACE_CREATE, sizeof(struct hawk_space_create), false },
-	{ HAWK_IOC_SPACE_ATTACH, sizeof(struct hawk_space_attach), false },
-	{ HAWK_IOC_SPACE_DESTROY, sizeof(struct hawk_space_destroy), false },
-	{ HAWK_IOC_SPACE_INFO, sizeof(struct hawk_space_info), true },
-	{ HAWK_IOC_RING_SETUP, sizeof(struct hawk_ring_setup), false },
-	{ HAWK_IOC_STATS, sizeof(struct hawk_stats), true },
-	{ HAWK_IOC_ALLOC, sizeof(struct hawk_batch), true },
-	{ HAWK_IOC_PUT, sizeof(struct hawk_batch), true },
-	{ HAWK_IOC_LOOKUP, sizeof(struct hawk_batch), true },
-	{ HAWK_IOC_PIN, sizeof(struct hawk_batch), true },
-	{ HAWK_IOC_UNPIN, sizeof(struct hawk_batch), true },
-	{ HAWK_IOC_GET, sizeof(struct hawk_batch), true },
-	{ HAWK_IOC_RELOAD, sizeof(struct hawk_batch), true },
-	{ HAWK_IOC_FORK, sizeof(struct hawk_batch), true },
-	{ HAWK_IOC_UNSHARE, sizeof(struct hawk_batch), true },
-	{ HAWK_IOC_FREE, sizeof(struct hawk_batch), true },
-	{ HAWK_IOC_TRANSLATE, sizeof(struct hawk_batch), true },
-	{ HAWK_IOC_LEASE_RELEASE, sizeof(struct hawk_lease_release), true },
-};
-
-#define N_CALLS (sizeof(calls) / sizeof(calls[0]))
-
-TEST_F(hawk, structure_sizes)
-{
-	uint32_t buf[2048];
-	unsigned int i;
-
-	for (i = 0; i < N_CALLS; i++) {
-		const struct call *c = &calls[i];
-
-		memset(buf, 0, sizeof(buf));
-		buf[0] = c->size - 4;
-		EXPECT_EQ(-EINVAL, dev_call(self->fd, c->cmd, buf)) TH_LOG("short: %u", i);
-		buf[0] = 0;
-		EXPECT_EQ(-EINVAL, dev_call(self->fd, c->cmd, buf)) TH_LOG("zero: %u", i);
-		buf[0] = 4097;
-		EXPECT_EQ(-E2BIG, dev_call(self->fd, c->cmd, buf)) TH_LOG("huge: %u", i);
-		buf[0] = c->size + 8;
-		buf[c->size / 4 + 1] = 1;
-		EXPECT_EQ(-E2BIG, dev_call(self->fd, c->cmd, buf)) TH_LOG("tail: %u", i);
-		memset(buf, 0, sizeof(buf));
-		buf[0] = c->size;
-		buf[1] = 1u << 31;
-		EXPECT_EQ(-EOPNOTSUPP, dev_call(self->fd, c->cmd, buf)) TH_LOG("flags: %u", i);
-		EXPECT_EQ(-EFAULT, dev_call(self->fd, c->cmd, NULL)) TH_LOG("pointer: %u", i);
-	}
-}
-
-TEST_F(hawk, no_space)
-{
-	int fd = dev_open(O_RDWR);
-	uint32_t buf[256];
-	unsigned int i;
-
-	for (i = 0; i < N_CALLS; i++) {
-		memset(buf, 0, sizeof(buf));
-		buf[0] = calls[i].size;
-		if (calls[i].space)
-			EXPECT_EQ(-ENXIO, dev_call(fd, calls[i].cmd, buf)) TH_LOG("%u", i);
-	}
-	close(fd);
-}
-
-TEST_F(hawk, unknown_commands)
-{
-	uint32_t buf[256] = { sizeof(buf) };
-
-	EXPECT_EQ(-ENOTTY, dev_call(self->fd, _IO(HAWK_IOC_MAGIC, 0x04), buf));
-	EXPECT_EQ(-ENOTTY, dev_call(self->fd, _IO(HAWK_IOC_MAGIC, 0xff), buf));
-	EXPECT_EQ(-ENOTTY, dev_call(self->fd, _IO('x', 0), buf));
-	EXPECT_EQ(-ENOTTY, dev_call(self->fd, _IOWR(HAWK_IOC_MAGIC, 0, int), buf));
-}
-
-TEST_F(hawk, admin_only)
-{
-	uint32_t tier;
-
-	ASSERT_EQ(0, seteuid(NOBODY));
-	EXPECT_EQ(-EPERM, host_add(self->ctl, 2 * MIB, &tier));
-	EXPECT_EQ(-EPERM, tier_remove(self->ctl, self->host));
-	ASSERT_EQ(0, seteuid(0));
-}
 
 /* ---- device and tiers ---- */
 

@@ -115,7 +115,8 @@ TEST_F(hawk, map_rejects)
 	EXPECT_EQ(NULL, map_area(self->fd, 0, 4096, PROT_READ));
 	EXPECT_EQ(ENXIO, errno) TH_LOG("no area");
 	EXPECT_EQ(NULL, map_area(self->fd, HAWK_MMAP_TIER(15) + 4096, 4096, PROT_READ));
-	EXPECT_EQ(ENXIO, errno) TH_LOG("beyond the last tier");
+	/* mmap2() of 32-bit programs does not reach there: the C library refuses */
+	EXPECT_EQ(sizeof(long) == 8 ? ENXIO : EINVAL, errno) TH_LOG("beyond the last tier");
 	EXPECT_EQ(NULL, map_area(self->fd, win, HOST_BYTES + 4096, PROT_READ));
 	EXPECT_EQ(EINVAL, errno) TH_LOG("too long");
 	EXPECT_EQ(NULL, map_area(self->fd, win + HOST_BYTES, 4096, PROT_READ));
