@@ -64,6 +64,7 @@ struct hawk_move {
  * @n: moves in the plan
  * @max: room
  * @move: array of @max moves
+ * @caller: the host's, on whose behalf room is made; comes back in &struct hawk_note
  *
  * A call that finds the plan full returns -EAGAIN without a further move.
  */
@@ -71,6 +72,7 @@ struct hawk_plan {
 	u32 n;
 	u32 max;
 	struct hawk_move *move;
+	const void *caller;
 };
 
 /**
@@ -81,6 +83,60 @@ struct hawk_plan {
  * not (-ECANCELED).  Afterwards waiters for the block should look again.
  */
 void hawk_move_complete(struct hawk_move *m);
+
+/* ---- notes: what becomes of blocks when room is made ---- */
+
+enum hawk_fate {
+	HAWK_FATE_CLEAN,	/* gives its host frame up, is on flash already */
+	HAWK_FATE_WRITE,	/* is written to flash and then gives its host frame up */
+	HAWK_FATE_AHEAD,	/* is written to flash and stays in its host frame */
+	HAWK_FATE_DROP,		/* in a host tier: is forgotten */
+	HAWK_FATE_FLASH_DROP,	/* on flash only: is forgotten */
+};
+
+enum hawk_reason {
+	HAWK_WHY_COPY,		/* flash has a good copy */
+	HAWK_WHY_ROOM,		/* flash has room for it */
+	HAWK_WHY_NO_FLASH,	/* the space has no flash tier */
+	HAWK_WHY_FULL,		/* flash is full and nothing on it may be forgotten */
+	HAWK_WHY_COLDER,	/* colder than the one that wants its place on flash */
+	HAWK_WHY_SLOT,		/* a new block wants its slot */
+	HAWK_WHY_FAILED,	/* the write failed */
+};
+
+/**
+ * struct hawk_note - one block and what becomes of it
+ * @lid: one of its LIDs, 0 if it has none left
+ * @atime: its last access, the host's time, nanoseconds
+ * @caller: hawk_plan.caller of who wants room; NULL: no plan was given
+ * @block: engine's number of the block
+ * @gen: its generation
+ * @fate: enum hawk_fate
+ * @reason: enum hawk_reason
+ * @state: its state until now, for hawk_state_name()
+ * @tier: tier that it leaves, or stays in (%HAWK_FATE_AHEAD)
+ * @to: flash tier that it is or will be on, HAWK_TIER_ANY: none
+ */
+struct hawk_note {
+	u64 lid;
+	u64 atime;
+	const void *caller;
+	u32 block;
+	u32 gen;
+	u32 fate;
+	u32 reason;
+	u32 state;
+	u32 tier;
+	u32 to;
+};
+
+/**
+ * typedef hawk_note_fn - the host's, told of each note as it happens
+ *
+ * @owner is that of the block's space. Runs with a lock of the engine held: it
+ * must neither sleep nor call the engine.
+ */
+typedef void hawk_note_fn(void *owner, const struct hawk_note *note);
 
 /* ---- engine and tiers ---- */
 
@@ -147,6 +203,8 @@ void hawk_tier_clean(struct hawk_engine *e, u32 tier, u32 chunk);
  * @quota_max: chunks per tier it may own
  * @vtlb: memory of hawk_vtlb_bytes(@max_blocks), zeroed, line-aligned (64); the
  *	host owns it, maps it to clients and frees it after destroy
+ * @note: told what becomes of the space's blocks, or NULL
+ * @owner: the host's, given to @note
  */
 struct hawk_space_params {
 	u32 block_bytes;
@@ -156,6 +214,8 @@ struct hawk_space_params {
 	u32 quota_min[HAWK_TIERS_MAX];
 	u32 quota_max[HAWK_TIERS_MAX];
 	struct hawk_vtlb_entry *vtlb;
+	hawk_note_fn *note;
+	void *owner;
 };
 
 /** hawk_vtlb_bytes() - bytes of the vTLB of a space of @max_blocks blocks */

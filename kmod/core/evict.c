@@ -53,12 +53,14 @@ static struct hawk_block *victim(struct hawk_space *s, struct hawk_bucket *b, u3
  * A flash frame taken from a colder use: forget the coldest block that is on
  * flash only, or the flash copy of the warmest resident ones.
  */
-static u32 flash_reclaim(struct hawk_space *s, struct hawk_bucket *b, u32 tier, u32 htier)
+static u32 flash_reclaim(struct hawk_space *s, struct hawk_bucket *b, u32 tier, u32 htier,
+			 const struct hawk_want *w)
 {
 	struct hawk_block *blk = victim(s, b, tier);
 	u32 nr, n = 0;
 
 	if (blk) {
+		hawk_note(s, blk, HAWK_FATE_FLASH_DROP, HAWK_WHY_COLDER, w->plan);
 		b->count[HAWK_N_FLASH_DROP]++;
 		hawk_block_end(s, blk);
 		return hawk_res_pop(s, b, tier);
@@ -101,7 +103,7 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier,
 		if (ret)
 			return ret;
 		*tier = t;
-		*frame = flash_reclaim(s, b, t, htier);
+		*frame = flash_reclaim(s, b, t, htier, w);
 		if (*frame != HAWK_NONE)
 			return 0;
 	}
@@ -123,13 +125,16 @@ static int write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
 		return ret;
 	hawk_lru_del(s, blk);
 	hawk_block_take_flash(s, blk, tier, frame);
+	hawk_note(s, blk, flags & HAWK_MF_KEEP ? HAWK_FATE_AHEAD : HAWK_FATE_WRITE,
+		  HAWK_WHY_ROOM, w->plan);
 	hawk_block_event(blk, HAWK_EV_EVICT);
 	hawk_plan_add(w->plan, s, blk, HAWK_MOVE_WRITE, flags);
 	return 0;
 }
 
-static void evict_clean(struct hawk_space *s, struct hawk_block *blk)
+static void evict_clean(struct hawk_space *s, struct hawk_block *blk, const struct hawk_want *w)
 {
+	hawk_note(s, blk, HAWK_FATE_CLEAN, HAWK_WHY_COPY, w->plan);
 	hawk_bucket_of(s, blk)->count[HAWK_N_EVICT_CLEAN]++;
 	hawk_lru_del(s, blk);
 	hawk_block_event(blk, HAWK_EV_EVICT_CLEAN);
@@ -185,7 +190,7 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		blk = &s->block[nr];
 		prev = blk->lru_prev;
 		if (blk->flags & HAWK_BF_FLASH) {
-			evict_clean(s, blk);
+			evict_clean(s, blk, w);
 			prefetch_coldest(s, b, tier);
 			*frame = hawk_res_pop(s, b, tier);
 			return 0;
@@ -204,6 +209,8 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 			pass_over(s, blk);
 			continue;
 		}
+		hawk_note(s, blk, HAWK_FATE_DROP,
+			  s->flash_tiers ? HAWK_WHY_FULL : HAWK_WHY_NO_FLASH, w->plan);
 		b->count[HAWK_N_EVICT_DROP]++;
 		hawk_block_end(s, blk);
 		prefetch_coldest(s, b, tier);
@@ -261,16 +268,21 @@ int hawk_host_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 }
 
 /* Forget the coldest block of some tiers, for its slot. */
-static bool forget(struct hawk_space *s, struct hawk_bucket *b, u32 tiers)
+static bool forget(struct hawk_space *s, struct hawk_bucket *b, u32 tiers,
+		   const struct hawk_want *w)
 {
 	struct hawk_block *blk;
+	bool flash;
 	u32 t;
 
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		blk = tiers & (1u << t) ? victim(s, b, t) : NULL;
 		if (!blk)
 			continue;
-		b->count[s->flash_tiers & (1u << t) ? HAWK_N_FLASH_DROP : HAWK_N_EVICT_DROP]++;
+		flash = s->flash_tiers & (1u << t);
+		hawk_note(s, blk, flash ? HAWK_FATE_FLASH_DROP : HAWK_FATE_DROP, HAWK_WHY_SLOT,
+			  w->plan);
+		b->count[flash ? HAWK_N_FLASH_DROP : HAWK_N_EVICT_DROP]++;
 		hawk_block_end(s, blk);
 		return true;
 	}
@@ -292,7 +304,7 @@ int hawk_spare_block(struct hawk_space *s, struct hawk_bucket *b, struct hawk_wa
 		return -ENOBUFS;
 	if (hawk_want_ask(s, w, home, res, HAWK_REACH_ALL))
 		return -ENOBUFS;
-	if (forget(s, b, s->flash_tiers) || forget(s, b, s->host_tiers))
+	if (forget(s, b, s->flash_tiers, w) || forget(s, b, s->host_tiers, w))
 		goto ended;
 	return hawk_want_ask(s, w, home, res, HAWK_REACH_EVICT) ?: -ENOSPC;
 
@@ -310,7 +322,8 @@ static int evict_spare(struct hawk_space *s, struct hawk_bucket *b, u32 res,
 	int ret;
 
 	if (res == HAWK_RES_BLOCK)
-		return forget(s, b, s->flash_tiers) || forget(s, b, s->host_tiers) ? 0 : -ENOSPC;
+		return forget(s, b, s->flash_tiers, w) || forget(s, b, s->host_tiers, w) ?
+			0 : -ENOSPC;
 	ret = evict_one(s, b, res, w, &frame);
 	if (!ret)
 		hawk_res_push(s, b, res, frame);

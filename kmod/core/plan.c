@@ -94,6 +94,7 @@ static void write_done(struct hawk_space *s, struct hawk_block *blk, const struc
 		hawk_lru_add(s, blk);	/* not the next to be tried */
 	} else {
 		/* a drive that fails must not stop those who need the frame */
+		hawk_note(s, blk, HAWK_FATE_DROP, HAWK_WHY_FAILED, NULL);
 		b->count[HAWK_N_EVICT_DROP]++;
 		hawk_block_end(s, blk);
 	}

@@ -202,6 +202,8 @@ struct hawk_space {
 	u32 wb_cursor;		/* bucket where writeback goes on (hint) */
 	u32 host_tiers;		/* bit mask: quota_max > 0, host */
 	u32 flash_tiers;	/* bit mask: quota_max > 0, blk */
+	hawk_note_fn *note;	/* the host's, or NULL */
+	void *owner;		/* for @note */
 	u8 dry[HAWK_TIERS_MAX];	/* no bucket has a spare frame (hint) */
 	struct hawk_window win[HAWK_TIERS_MAX];
 	struct hawk_vtlb_entry *vtlb;
@@ -393,6 +395,18 @@ int hawk_room_error(struct hawk_space *s, struct hawk_bucket *b, int ret);
 int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *key);
 void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk);
 struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key);
+
+/* note.c: telling the host what becomes of a block */
+void hawk_note_send(struct hawk_space *s, const struct hawk_block *blk, enum hawk_fate fate,
+		    enum hawk_reason reason, const struct hawk_plan *plan);
+
+static inline void hawk_note(struct hawk_space *s, const struct hawk_block *blk,
+			     enum hawk_fate fate, enum hawk_reason reason,
+			     const struct hawk_plan *plan)
+{
+	if (s->note)
+		hawk_note_send(s, blk, fate, reason, plan);
+}
 
 /* vtlb.c */
 void hawk_vtlb_prefetch(struct hawk_space *s, u64 lid);
