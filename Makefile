@@ -34,6 +34,7 @@ LIBS		:=
 TESTS_UNIT	:=
 TESTS_E2E	:=
 MANPAGES	:=
+CHECK_LONG	:=
 
 .PHONY: all
 all:
@@ -95,6 +96,11 @@ check:
 	@$(MAKE) --no-print-directory -j2 SAN=thread tests
 	@$(PROVE) -j2 $(TESTS_VM) $(filter-out $(TESTS_VM),$(TESTS_E2E)) $(TESTS_UNIT) \
 		$(TESTS_UNIT:build/%=build/asan/%) $(TESTS_UNIT:build/%=build/tsan/%)
+
+# A fragment adds the target of its long proof to CHECK_LONG
+## check-long	proofs that take long: the simulation of 10^8 events, ...
+.PHONY: check-long
+check-long: $(CHECK_LONG)
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 

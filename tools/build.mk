@@ -10,8 +10,34 @@ $(BUILD)/bin/hawkctl: $(HAWKCTL_OBJS) $(BUILD)/lib/libhawk.a
 	@echo "  LD      $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -ljansson -luring
 
-PROGS	 += $(BUILD)/bin/hawkctl
-MANPAGES += tools/hawkctl/hawkctl.8 tools/lab/hawk-lab.1
+# The engine once more, with its checks and counters, for the simulator and for tests
+SIM_CORE_OBJS := $(patsubst %.c,$(BUILD)/obj/sim/%.o,$(wildcard kmod/core/*.c))
+SIM_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/hawk-sim/*.c))
+SIM_CFLAGS := -D_GNU_SOURCE -DHAWK_COUNT_EVENTS -DHAWK_DEBUG
+
+$(SIM_OBJS): CFLAGS_COMMON += $(SIM_CFLAGS)
+
+$(SIM_CORE_OBJS): $(BUILD)/obj/sim/%.o: %.c | $(BUILD)/.packages $(BUILD)/include/linux/hawk.h
+	@mkdir -p $(@D)
+	@echo "  CC      $< (sim)"
+	@$(CC) $(CFLAGS_COMMON) $(CFLAGS) $(SIM_CFLAGS) -c -o $@ $<
+
+$(BUILD)/bin/hawk-sim: $(SIM_OBJS) $(SIM_CORE_OBJS)
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -ljansson
+
+# tests/e2e/hawk-sim.t runs the sanitized one too
+tests: $(BUILD)/bin/hawk-sim
+
+## make sim-long	10^8 simulated events of the engine
+.PHONY: sim-long
+sim-long: $(BUILD)/bin/hawk-sim
+	@$< --torture --seed 1000 --events 100000000 --expect-all
+CHECK_LONG += sim-long
+
+PROGS	 += $(BUILD)/bin/hawkctl $(BUILD)/bin/hawk-sim
+MANPAGES += tools/hawkctl/hawkctl.8 tools/hawk-sim/hawk-sim.1 tools/lab/hawk-lab.1
 
 .PHONY: install install-hawkctl
 install: install-hawkctl

@@ -313,14 +313,24 @@ void hawk_tier_return(struct hawk_space *s, u32 tier);
 /* block.c: the state machine and what hangs on a block */
 extern const u8 hawk_block_next[HAWK_BLOCK_STATES][HAWK_BLOCK_EVENTS];
 
+/* Tests and hawk-sim count the transitions that are taken. */
+#ifdef HAWK_COUNT_EVENTS
+extern u64 hawk_event_count[HAWK_BLOCK_STATES][HAWK_BLOCK_EVENTS];
+#define hawk_event_counted(state, ev)	(hawk_event_count[state][ev]++)
+#else
+#define hawk_event_counted(state, ev)	do { } while (0)
+#endif
+
 /* The one place where a state changes; a refused event changes nothing. */
 static inline void hawk_block_event(struct hawk_block *blk, enum hawk_block_event ev)
 {
 	u8 next = hawk_block_next[blk->state][ev];
 
 	hawk_assert(next);
-	if (next)
-		hawk_store(&blk->state, next - 1);
+	if (!next)
+		return;
+	hawk_event_counted(blk->state, ev);
+	hawk_store(&blk->state, next - 1);
 }
 
 bool hawk_block_event_ok(enum hawk_block_state state, enum hawk_block_event ev);

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sim.h - a simulated world around the engine, one thread, one source of chance
+ *
+ * A world has tiers whose bytes are tokens, spaces, clients that run short scripts on
+ * them, and devices that carry out moves late, out of order and not always well.  One
+ * event is one step of one of them: mostly one call of kmod/core/core.h.  What happens
+ * next is drawn from the seed alone, so a seed is a run.
+ */
+#ifndef HAWK_SIM_H
+#define HAWK_SIM_H
+
+#include "tally.h"
+
+#define SIM_SPACES	3
+#define SIM_CLIENTS	10
+#define SIM_LIDS	40	/* LIDs in use per space */
+#define SIM_KEYS	16
+#define SIM_OBJS	(SIM_LIDS + 1)
+#define SIM_HOLDS	4	/* pins, and leases, of a client */
+#define SIM_MOVES	64	/* moves in flight */
+#define SIM_PLAN	8	/* moves of a plan */
+#define SIM_CHUNKS	8	/* chunks of a tier at most */
+#define SIM_TRACE	64	/* events remembered */
+
+/*
+ * Bytes: a chunk is SIM_CELLS cells, a block some of them.  Cell number k of a block
+ * with tag T holds T + k, so that halves that do not belong together are seen.  A tag
+ * is life of the space : 24 | serial : 32 | 0 : 8.
+ */
+#define SIM_GRAIN	(256u << 10)	/* bytes of two cells, the smallest block */
+#define SIM_CELLS	(2 * (HAWK_CHUNK_BYTES / SIM_GRAIN))
+#define SIM_TORN	1ull		/* what cells_read() says of a mixture */
+#define SIM_TAG(life, serial)	((u64)(life) << 40 | (u64)(serial) << 8)
+#define SIM_TAG_LIFE(tag)	((u32)((tag) >> 40))
+
+struct sim_tier {
+	bool present;
+	u32 kind;
+	u32 chunks;
+	u64 cell[SIM_CHUNKS * SIM_CELLS];
+	u32 had[SIM_CHUNKS];	/* life of the last space that wrote to the chunk */
+};
+
+/* A block as the model sees it. */
+struct sim_obj {
+	u64 tag;	/* its content; 0: not in use */
+	u64 was;	/* content that a writer found in its private copy */
+	u64 vt;		/* where it is while it is pinned */
+	struct hawk_ref ref;
+	u32 version;	/* differs whenever it is another block, or other content */
+	u8 lids;
+	u8 pins;	/* of clients */
+	u8 copies;	/* moves that copy from or to it: each has a pin */
+	u8 leases;
+	bool filling;
+	bool lost;	/* it could not be read back: nothing holds it any more */
+	int key;		/* number of its key, -1: none */
+};
+
+struct sim_space {
+	struct hawk_space *s;	/* NULL: not there */
+	struct hawk_space_params p;
+	u32 life;
+	bool doomed;	/* its clients are gone, it ends when its moves have */
+	u32 nmoves;	/* in flight */
+	u64 vanished;	/* blocks that the engine dropped */
+	u64 id[SIM_LIDS];	/* the LIDs */
+	int lid[SIM_LIDS];	/* index of its obj, -1: free */
+	int key[SIM_KEYS];
+	struct sim_obj obj[SIM_OBJS];
+};
+
+/* A pin or a lease of a client. */
+struct sim_hold {
+	int obj;			/* -1: none */
+	u32 version;
+	struct hawk_ref ref;
+	u64 deadline;		/* of a lease, ns */
+};
+
+struct sim_script;
+
+struct sim_client {
+	int space;		/* -1: none */
+	u8 pc;			/* instruction of the script */
+	u16 tries;		/* that the instruction was tried in vain */
+	const struct sim_script *script;	/* NULL: takes the next one */
+	u8 lid;
+	u8 other;		/* second LID: fork */
+	int key;			/* -1: none */
+	struct hawk_vtlb_entry *entry;	/* optimistic reader: what it saw */
+	u64 vt;
+	u64 seen;
+	u32 version;
+	struct sim_hold pin[SIM_HOLDS];
+	struct sim_hold lease[SIM_HOLDS];
+};
+
+/* A move in flight: bytes travel in two halves, each at a moment of its own. */
+struct sim_move {
+	struct hawk_move m;
+	u64 not_before;		/* event: it is stuck until then */
+	u32 serial;
+	u8 space;
+	u8 halves;		/* bit mask: copied */
+	s32 fate;		/* what it will end with */
+	u64 half[2];		/* what was read, for the checksum */
+};
+
+/* How the world behaves for a while. */
+struct sim_weather {
+	u32 fail_permille;	/* moves that end badly */
+	u32 stuck_permille;
+	u32 eager_permille;	/* halves that travel at once */
+	u32 no_plan_permille;	/* calls that may not start I/O */
+	u32 nomem_permille;	/* tables that cannot be allocated */
+	u32 device;		/* weights of what happens next */
+	u32 clean;
+	u32 keep;
+	u32 death;
+	u32 world;
+};
+
+struct sim_trace {
+	u64 event;
+	u64 vt;
+	const char *what;
+	s32 ret;
+	int client;
+	int space;
+	int lid;
+	int arg;
+};
+
+struct sim {
+	u64 seed;
+	u64 rng;
+	u64 event;		/* the present one, from 1 */
+	u64 now;		/* ns */
+	u64 digest;
+	u64 weather_until;
+	struct sim_weather weather;
+	u32 next_life;
+	u32 next_serial;
+	u32 next_version;
+	u32 next_move;
+	u32 nmoves;
+	struct hawk_engine *e;
+	struct sim_tier tier[HAWK_TIERS_MAX];
+	struct sim_space space[SIM_SPACES];
+	struct sim_client client[SIM_CLIENTS];
+	struct sim_move move[SIM_MOVES];
+	struct hawk_plan plan;
+	struct hawk_move plan_move[SIM_PLAN];
+	u64 notes;
+	struct sim_trace trace[SIM_TRACE];
+	bool touched[SIM_SPACES];	/* by the present event */
+};
+
+extern struct sim sim;
+
+/* ---- chance: splitmix64 ---- */
+
+static inline u64 sim_rand(void)
+{
+	u64 x = sim.rng += 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+static inline u32 sim_below(u32 n)
+{
+	return (sim_rand() >> 32) * n >> 32;
+}
+
+static inline bool sim_chance(u32 permille)
+{
+	return sim_below(1000) < permille;
+}
+
+/* ---- run.c: events, and what goes wrong ---- */
+
+/**
+ * struct sim_run - one run of one seed
+ * @seed: of all chance
+ * @events: events to run
+ * @check: events between two full checks, at least 1
+ * @stop_at: end after this event, 0: none
+ * @trace: print the last events at the end too
+ */
+struct sim_run {
+	u64 seed;
+	u64 events;
+	u64 check;
+	u64 stop_at;
+	bool trace;
+};
+
+/** sim_run() - run a seed; does not return if a check fails. Return: its digest */
+u64 sim_run(const struct sim_run *run);
+
+/** sim_fail() - say what broke, where, and how to see it again; ends the process */
+void sim_fail(const char *file, int line, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4), noreturn));
+
+#define EXPECT(cond)							\
+	do {								\
+		if (unlikely(!(cond)))					\
+			sim_fail(__FILE__, __LINE__, "%s", #cond);	\
+	} while (0)
+
+/** sim_note() - remember what the present event did; part of the digest */
+void sim_note(const char *what, int client, int space, int lid, int arg, int ret, u64 vt);
+
+/* ---- bytes.c: tiers, tokens, moves ---- */
+
+u64 *cells_of(struct sim_space *sp, u32 tier, u32 frame);
+u64 cells_read(struct sim_space *sp, u64 vt);
+bool cells_foreign(struct sim_space *sp, u64 vt);
+void cells_write(struct sim_space *sp, u64 vt, u64 tag);
+
+/* An empty plan, sometimes NULL: the caller wants no I/O. */
+struct hawk_plan *plan_draw(void);
+void plan_submit(struct hawk_plan *plan);
+/* One step of one move, drawn by lot. Return: whether there was one. */
+bool device_step(void);
+
+/* ---- model.c: what each space must say ---- */
+
+bool obj_held(const struct sim_obj *o);
+int obj_new(struct sim_space *sp, u32 lid, struct hawk_ref ref, u64 vt);
+void obj_forget(struct sim_space *sp, int o);
+void obj_vanished(struct sim_space *sp, int o);
+int obj_of(struct sim_space *sp, struct hawk_ref ref);
+int obj_of_version(struct sim_space *sp, u32 version);
+void obj_unpinned(struct sim_space *sp, int o);
+void model_reset(struct sim_space *sp);
+/* Compare a LID, or a key, with the engine. Return: whether it has a block. */
+bool model_look(struct sim_space *sp, u32 lid);
+bool model_look_key(struct sim_space *sp, int k);
+void model_check(struct sim_space *sp);
+/* A call that needed room said @ret; @plan is what it was given. */
+void model_room(struct sim_space *sp, const struct hawk_plan *plan, int ret);
+
+const u8 *sim_key(int k);
+
+/* ---- client.c, ops.c: clients and the instructions of their scripts ---- */
+
+enum verdict {
+	OP_NEXT,	/* go on with the next instruction */
+	OP_AGAIN,	/* try this one again later */
+	OP_QUIT,	/* the rest makes no sense: let go of everything */
+};
+
+typedef enum verdict (*sim_op)(struct sim_client *c, struct sim_space *sp);
+
+enum verdict op_alloc(struct sim_client *c, struct sim_space *sp);
+enum verdict op_fill(struct sim_client *c, struct sim_space *sp);
+enum verdict op_put(struct sim_client *c, struct sim_space *sp);
+enum verdict op_put_keep(struct sim_client *c, struct sim_space *sp);
+enum verdict op_find(struct sim_client *c, struct sim_space *sp);
+enum verdict op_find_lease(struct sim_client *c, struct sim_space *sp);
+enum verdict op_unlease(struct sim_client *c, struct sim_space *sp);
+enum verdict op_reload(struct sim_client *c, struct sim_space *sp);
+enum verdict op_pin(struct sim_client *c, struct sim_space *sp);
+enum verdict op_unpin(struct sim_client *c, struct sim_space *sp);
+enum verdict op_read(struct sim_client *c, struct sim_space *sp);
+enum verdict op_fork(struct sim_client *c, struct sim_space *sp);
+enum verdict op_unshare(struct sim_client *c, struct sim_space *sp);
+enum verdict op_copied(struct sim_client *c, struct sim_space *sp);
+enum verdict op_free(struct sim_client *c, struct sim_space *sp);
+enum verdict op_free_other(struct sim_client *c, struct sim_space *sp);
+enum verdict op_key_free(struct sim_client *c, struct sim_space *sp);
+enum verdict op_vt_load(struct sim_client *c, struct sim_space *sp);
+enum verdict op_vt_read(struct sim_client *c, struct sim_space *sp);
+enum verdict op_vt_check(struct sim_client *c, struct sim_space *sp);
+enum verdict op_stats(struct sim_client *c, struct sim_space *sp);
+
+void client_unpin(struct sim_client *c, struct sim_space *sp, struct sim_hold *h);
+void client_unlease(struct sim_client *c, struct sim_space *sp, struct sim_hold *h);
+/* A client lets go of all that it has; @died: and is replaced by another. */
+void client_release(struct sim_client *c, bool died);
+void client_step(struct sim_client *c);
+/* End a lease whose time is over. Return: whether there was one. */
+bool lease_expire(void);
+
+/* ---- world.c: spaces and tiers come and go ---- */
+
+void world_begin(void);
+void world_end(void);
+void world_step(void);
+void world_keep(void);
+bool world_clean(void);
+void world_check(void);
+
+/* ---- port.c ---- */
+
+extern u32 sim_nomem_permille;	/* tables that are refused */
+u64 sim_tables(void);		/* tables that are allocated */
+
+#endif /* HAWK_SIM_H */

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tally.h - what happened in a run, so that one that never met the hard cases shows
+ */
+#ifndef HAWK_SIM_TALLY_H
+#define HAWK_SIM_TALLY_H
+
+#include "../../kmod/core/priv.h"
+
+/*
+ * Situations that a torture must meet: name, and what it means.  One that stays at 0
+ * is reported, and refused with --expect-all.
+ */
+#define SIM_SITUATIONS(X)							\
+	X(key_race, "put or alloc lost its key to another block")		\
+	X(key_announced, "a look-up met a key that is being filled")		\
+	X(filling_died, "a client died while it filled a block")		\
+	X(pinned_died, "a client died with a block pinned")			\
+	X(leased_died, "a client died with a lease")				\
+	X(copying_died, "a client died while its private copy was made")	\
+	X(lease_expired, "a lease ended by the clock")				\
+	X(lease_late, "a lease was released after it had expired")		\
+	X(lease_lost, "a leased block was lost")				\
+	X(lease_kept, "a leased block could not be written and stayed")		\
+	X(write_freed, "a block was freed while it was written")		\
+	X(write_pinned, "a block was pinned while it was written")		\
+	X(write_ahead, "a block was written ahead and stayed in memory")	\
+	X(read_freed, "a block was freed while it was read")			\
+	X(move_io, "a move failed")						\
+	X(move_short, "a move stopped half-way")				\
+	X(move_rot, "a block read back differed from its checksum")		\
+	X(move_canceled, "a move was not tried")				\
+	X(move_stuck, "a move took very long")					\
+	X(move_overtaken, "a move ended before an older one")			\
+	X(rewritten, "a private block was made writable where it was")		\
+	X(split, "a shared block was copied for a writer")			\
+	X(unshare_busy, "a writer was refused: others use the block")		\
+	X(free_busy, "a free was refused: the block is in use")			\
+	X(alias_freed, "one of several LIDs of a block was freed")		\
+	X(lid_lingers, "a LID was refused: its last block has a move in flight")	\
+	X(vanished, "a block that nothing held was dropped")			\
+	X(no_room, "no room in the tier")					\
+	X(no_quota, "no room within the quota")					\
+	X(no_block_slot, "all block slots in use")				\
+	X(vt_table, "a LID without room in the vTLB")				\
+	X(vt_moved, "an optimistic reader saw its block move")			\
+	X(vt_held, "an optimistic reader's bytes were good")			\
+	X(space_created, "a space was created")					\
+	X(space_minima, "a space was refused: the minima do not fit")		\
+	X(space_nomem, "a space was refused: no memory for its tables")		\
+	X(space_ended, "a space ended with blocks")				\
+	X(space_waited, "a space waited for its moves to end")			\
+	X(chunk_cleaned, "a chunk was zeroed")					\
+	X(chunk_reused, "a chunk went to another space")			\
+	X(tier_added, "a tier was added")					\
+	X(tier_removed, "a tier was removed")					\
+	X(tier_busy, "the removal of a tier was refused")
+
+enum sim_situation {
+#define X(name, text) SIT_##name,
+	SIM_SITUATIONS(X)
+#undef X
+	SITUATIONS
+};
+
+/* The calls of core.h whose results are counted. */
+#define SIM_CALLS(X)							\
+	X(alloc) X(put) X(find) X(unlease) X(reload) X(pin) X(unpin)	\
+	X(fork) X(unshare) X(free) X(key_free) X(writeback) X(complete)	\
+	X(space_create) X(space_destroy) X(tier_add) X(tier_remove)	\
+	X(clean)
+
+enum sim_call {
+#define X(name) CALL_##name,
+	SIM_CALLS(X)
+#undef X
+	CALLS
+};
+
+#define TALLY_RESULTS	16	/* results that are told apart */
+
+struct sim_tally {
+	u64 events;
+	u64 checks;
+	u64 seeds;
+	u64 situation[SITUATIONS];
+	u64 call[CALLS][TALLY_RESULTS];
+	u64 transition[HAWK_BLOCK_STATES][HAWK_BLOCK_EVENTS];
+};
+
+extern struct sim_tally tally;
+
+#define SAW(name)	(tally.situation[SIT_##name]++)
+#define CALLED(name, ret)	(tally.call[CALL_##name][tally_slot(ret)]++)
+
+u32 tally_slot(int ret);
+/* The engine counts transitions itself (HAWK_COUNT_EVENTS). */
+void tally_take_transitions(void);
+void tally_add(struct sim_tally *sum, const struct sim_tally *t);
+/* Return: situations and legal transitions that were never met. */
+u32 tally_missing(const struct sim_tally *t);
+void tally_print(const struct sim_tally *t);
+
+struct json_t;
+struct json_t *tally_json(const struct sim_tally *t);
+
+#endif /* HAWK_SIM_TALLY_H */

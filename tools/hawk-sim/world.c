@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT
+/*
+ * world.c - spaces and tiers come and go; what a host does between its clients' calls
+ */
+#include <stdlib.h>
+
+#include "sim.h"
+
+/* ---- tiers ---- */
+
+static u32 tiers_of(u32 kind)
+{
+	u32 t, n = 0;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		n += sim.tier[t].present && sim.tier[t].kind == kind;
+	return n;
+}
+
+static void tier_add(u32 kind, u32 nomem)
+{
+	u32 chunks = 2 + sim_below(SIM_CHUNKS - 1), id = 0;
+	int ret;
+
+	sim_nomem_permille = nomem;
+	ret = hawk_tier_add(sim.e, kind, chunks, &id);
+	sim_nomem_permille = 0;
+	CALLED(tier_add, ret);
+	sim_note("tier_add", -1, -1, -1, kind, ret, id);
+	if (ret) {
+		EXPECT(ret == -ENOMEM && nomem);
+		return;
+	}
+	EXPECT(!sim.tier[id].present);
+	SAW(tier_added);
+	/* all bytes of a new tier are zero */
+	memset(&sim.tier[id], 0, sizeof(sim.tier[id]));
+	sim.tier[id].present = true;
+	sim.tier[id].kind = kind;
+	sim.tier[id].chunks = chunks;
+}
+
+static bool tier_wanted(u32 t)
+{
+	u32 i;
+
+	for (i = 0; i < SIM_SPACES; i++)
+		if (sim.space[i].s && sim.space[i].p.quota_max[t])
+			return true;
+	return false;
+}
+
+static void tier_remove(u32 t)
+{
+	u32 dirty = 0;
+	int ret;
+
+	hawk_tier_usage(sim.e, t, NULL, NULL, &dirty);
+	ret = hawk_tier_remove(sim.e, t);
+	CALLED(tier_remove, ret);
+	sim_note("tier_remove", -1, -1, -1, t, ret, dirty);
+	if (!sim.tier[t].present) {
+		EXPECT(ret == -ENOENT);
+	} else if (tier_wanted(t) || dirty) {
+		EXPECT(ret == -EBUSY);
+		SAW(tier_busy);
+	} else {
+		EXPECT(!ret);
+		sim.tier[t].present = false;
+		SAW(tier_removed);
+	}
+}
+
+static void tiers_step(void)
+{
+	u32 kind = sim_below(2) ? HAWK_TIER_HOST : HAWK_TIER_BLK;
+
+	if (tiers_of(kind) < 2)
+		tier_add(kind, sim.weather.nomem_permille);
+	else
+		tier_remove(sim_below(HAWK_TIERS_MAX));
+}
+
+/* A chunk that left its owner is zeroed and may have another. */
+bool world_clean(void)
+{
+	u32 t = sim_below(HAWK_TIERS_MAX), chunk;
+
+	if (!sim.tier[t].present)
+		return false;
+	chunk = hawk_tier_next_dirty(sim.e, t, HAWK_NONE);
+	if (chunk == HAWK_NONE)
+		return false;
+	EXPECT(chunk < sim.tier[t].chunks);
+	memset(&sim.tier[t].cell[chunk * SIM_CELLS], 0, SIM_CELLS * sizeof(u64));
+	hawk_tier_clean(sim.e, t, chunk);
+	CALLED(clean, 0);
+	SAW(chunk_cleaned);
+	sim_note("clean", -1, -1, -1, t, 0, chunk);
+	return true;
+}
+
+/* ---- spaces ---- */
+
+static void params_draw(struct hawk_space_params *p)
+{
+	static const u32 tokens[] = { 1, 16, 256 };
+	u32 t;
+
+	memset(p, 0, sizeof(*p));
+	p->block_bytes = SIM_GRAIN << sim_below(4);
+	p->block_tokens = tokens[sim_below(ARRAY_SIZE(tokens))];
+	p->max_blocks = 4 + sim_below(20);
+	p->buckets = 1u << sim_below(4);
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		if (!sim.tier[t].present || !sim_below(4))
+			continue;
+		p->quota_max[t] = 1 + sim_below(sim.tier[t].chunks);
+		p->quota_min[t] = sim_below(3) ? 0 : sim_below(p->quota_max[t] + 1);
+	}
+}
+
+/* Was it right to refuse the minima?  Those that count: no more than it can use. */
+static bool minima_fit(const struct hawk_space_params *p)
+{
+	u32 t, fpc = HAWK_CHUNK_BYTES / p->block_bytes;
+	u32 useful = (p->max_blocks + fpc - 1) / fpc + 1;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		struct hawk_tier *tier = &sim.e->tier[t];
+		u32 min = p->quota_min[t] < useful ? p->quota_min[t] : useful;
+
+		if (p->quota_max[t] && tier->nfree - tier->reserved < min)
+			return false;
+	}
+	return true;
+}
+
+static void space_create(struct sim_space *sp)
+{
+	struct hawk_space_params p;
+	u64 vtlb;
+	u32 t;
+	int ret;
+
+	params_draw(&p);
+	vtlb = hawk_vtlb_bytes(p.max_blocks);
+	p.vtlb = aligned_alloc(64, vtlb);
+	EXPECT(p.vtlb);
+	memset(p.vtlb, 0, vtlb);
+	sim_nomem_permille = sim.weather.nomem_permille;
+	ret = hawk_space_create(sim.e, &p, &sp->s);
+	sim_nomem_permille = 0;
+	CALLED(space_create, ret);
+	sim_note("create", -1, sp - sim.space, -1, p.max_blocks, ret, p.block_bytes);
+	if (ret) {
+		EXPECT(ret == -ENOMEM ? sim.weather.nomem_permille :
+		       ret == -ENOSPC && !minima_fit(&p));
+		if (ret == -ENOMEM)
+			SAW(space_nomem);
+		else
+			SAW(space_minima);
+		free(p.vtlb);
+		sp->s = NULL;
+		return;
+	}
+	SAW(space_created);
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		p.quota_min[t] = sp->s->win[t].quota_min;	/* what of it is of use */
+	sp->p = p;
+	sp->life = ++sim.next_life & 0xffffff;
+	sp->doomed = false;
+	EXPECT(!sp->nmoves);
+	model_reset(sp);
+	sim.touched[sp - sim.space] = true;
+}
+
+/* Its clients go, all at once; moves in flight still have to end. */
+static void space_doom(struct sim_space *sp)
+{
+	u32 i;
+
+	sim_note("doom", -1, sp - sim.space, -1, sp->nmoves, 0, 0);
+	sp->doomed = true;
+	for (i = 0; i < SIM_CLIENTS; i++)
+		if (sim.client[i].space == sp - sim.space)
+			client_release(&sim.client[i], true);
+	if (sp->nmoves)
+		SAW(space_waited);
+}
+
+static void space_end(struct sim_space *sp)
+{
+	struct hawk_stats st = { 0 };
+
+	if (sp->nmoves)
+		return;
+	model_check(sp);
+	hawk_space_stats(sp->s, &st);
+	EXPECT(!st.pinned);
+	if (st.blocks)
+		SAW(space_ended);
+	hawk_space_destroy(sp->s);
+	CALLED(space_destroy, 0);
+	sim_note("destroy", -1, sp - sim.space, -1, st.blocks, 0, 0);
+	free(sp->p.vtlb);
+	sp->s = NULL;
+	sp->doomed = false;
+}
+
+void world_step(void)
+{
+	struct sim_space *sp = &sim.space[sim_below(SIM_SPACES)];
+
+	if (!sim_below(4))
+		tiers_step();
+	else if (!sp->s)
+		space_create(sp);
+	else if (sp->doomed)
+		space_end(sp);
+	else if (!sim_below(8))
+		space_doom(sp);
+}
+
+/* Write cold blocks ahead, as a host's keeper does. */
+void world_keep(void)
+{
+	struct sim_space *sp = &sim.space[sim_below(SIM_SPACES)];
+	struct hawk_plan *plan;
+	u32 n;
+
+	if (!sp->s || sp->doomed)
+		return;
+	plan = plan_draw();
+	if (!plan)
+		return;
+	sim.touched[sp - sim.space] = true;
+	n = hawk_space_writeback(sp->s, sim_below(HAWK_TIERS_MAX), sim_below(1025), plan);
+	CALLED(writeback, 0);
+	sim_note("writeback", -1, sp - sim.space, -1, n, 0, 0);
+	EXPECT(n == plan->n);
+	plan_submit(plan);
+}
+
+/* ---- all chunks are accounted for ---- */
+
+/* No chunk has two owners, and quotas hold. */
+void world_check(void)
+{
+	u32 i, t, slot, total, nfree, ndirty, sum, keep, owned, min, seen;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		if (hawk_tier_usage(sim.e, t, &total, &nfree, &ndirty)) {
+			EXPECT(!sim.tier[t].present);
+			continue;
+		}
+		EXPECT(sim.tier[t].present && total == sim.tier[t].chunks);
+		sum = keep = seen = 0;
+		for (i = 0; i < SIM_SPACES; i++) {
+			if (!sim.space[i].s)
+				continue;
+			owned = sim.space[i].s->win[t].owned;
+			min = sim.space[i].p.quota_min[t];
+			EXPECT(owned <= sim.space[i].p.quota_max[t]);
+			sum += owned;
+			keep += owned < min ? min - owned : 0;
+			for (slot = 0; slot < owned; slot++) {
+				u32 c = sim.space[i].s->win[t].slot[slot];
+
+				EXPECT(c < total && !(seen & (1u << c)));
+				seen |= 1u << c;
+			}
+		}
+		EXPECT(sum + nfree + ndirty == total);
+		EXPECT(nfree >= keep && sim.e->tier[t].reserved == keep);
+	}
+}
+
+void world_begin(void)
+{
+	u32 i;
+
+	sim.e = hawk_engine_create();
+	EXPECT(sim.e);
+	for (i = 0; i < SIM_CLIENTS; i++) {
+		sim.client[i].space = -1;
+		memset(sim.client[i].pin, -1, sizeof(sim.client[i].pin));
+		memset(sim.client[i].lease, -1, sizeof(sim.client[i].lease));
+	}
+	tier_add(HAWK_TIER_HOST, 0);
+	tier_add(HAWK_TIER_BLK, 0);
+	tier_add(HAWK_TIER_HOST, 0);
+	for (i = 0; i < SIM_SPACES; i++)
+		space_create(&sim.space[i]);
+}
+
+/* Everybody goes home: nothing may be left. */
+void world_end(void)
+{
+	u32 i, t;
+
+	for (i = 0; i < SIM_SPACES; i++)
+		if (sim.space[i].s)
+			space_doom(&sim.space[i]);
+	while (sim.nmoves)
+		device_step();
+	for (i = 0; i < SIM_SPACES; i++)
+		if (sim.space[i].s)
+			space_end(&sim.space[i]);
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (sim.tier[t].present) {
+			u32 c = HAWK_NONE, total, nfree;
+
+			while ((c = hawk_tier_next_dirty(sim.e, t, c)) != HAWK_NONE)
+				hawk_tier_clean(sim.e, t, c);
+			EXPECT(!hawk_tier_usage(sim.e, t, &total, &nfree, NULL) && total == nfree);
+			EXPECT(!hawk_tier_remove(sim.e, t));
+		}
+	hawk_engine_destroy(sim.e);
+	EXPECT(!sim_tables());
+}
