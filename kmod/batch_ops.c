@@ -60,7 +60,8 @@ static int hawk_alloc_block(struct hawk_job *job, struct hawk_item *it)
 		ret = hawk_block_alloc(job->as->space, it->lid, hawk_item_key(it),
 				       job->arg.tier, job->now, nowait ? NULL : &job->plan,
 				       &it->vt);
-	} while (ret == -ENOSPC && !nowait && hawk_job_settle(job));
+	} while (hawk_as_grew(job->as, ret) ||
+		 (ret == -ENOSPC && !nowait && hawk_job_settle(job)));
 	return ret;
 }
 
@@ -104,6 +105,17 @@ static int hawk_item_by_key(struct hawk_job *job, u32 i)
 	return ret;
 }
 
+static int hawk_reload_block(struct hawk_job *job, const struct hawk_item *it)
+{
+	int ret;
+
+	do {
+		ret = hawk_block_reload(job->as->space, it->lid, job->arg.tier, job->now,
+					&job->plan);
+	} while (hawk_as_grew(job->as, ret));
+	return ret;
+}
+
 /* A LID may have been given to another block since the key was looked up. */
 static int hawk_get_pin(struct hawk_job *job, u32 i)
 {
@@ -136,8 +148,7 @@ static int hawk_step_get(struct hawk_job *job, u32 i)
 		ret = hawk_get_pin(job, i);
 		if (ret != -EAGAIN || (job->arg.flags & HAWK_BATCH_NOWAIT))
 			break;
-		ret = hawk_block_reload(job->as->space, it->lid, job->arg.tier, job->now,
-					&job->plan);
+		ret = hawk_reload_block(job, it);
 		if (ret) {
 			ret = hawk_wait_or(ret);
 			break;
@@ -169,7 +180,7 @@ static int hawk_step_reload(struct hawk_job *job, u32 i)
 	if (ret)
 		return ret;
 	hawk_item_round(job, it);
-	ret = hawk_block_reload(job->as->space, it->lid, job->arg.tier, job->now, &job->plan);
+	ret = hawk_reload_block(job, it);
 	if (ret == -ENOENT && job->st[i].read_error)
 		return -EIO;
 	if (ret)
@@ -189,9 +200,11 @@ static int hawk_step_unshare(struct hawk_job *job, u32 i)
 	if (ret || st->copied)
 		return ret;
 	hawk_item_round(job, it);
-	ret = hawk_wait_or(hawk_pin_unshare(job->f, it->lid, job->now, &job->plan, &it->vt));
+	do {
+		ret = hawk_pin_unshare(job->f, it->lid, job->now, &job->plan, &it->vt);
+	} while (hawk_as_grew(job->as, ret));
 	if (ret)
-		return ret;
+		return hawk_wait_or(ret);
 	/* Not before its copy has been made; copies do not fail. */
 	st->copied = true;
 	return job->plan.n > before ? HAWK_STEP_WAIT : 0;

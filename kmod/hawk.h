@@ -199,6 +199,7 @@ void hawk_as_unlink_all(void);
 void hawk_as_put(struct hawk_as *as);
 struct hawk_as *hawk_as_next(struct hawk_as *prev);
 bool hawk_as_settle(struct hawk_as *as);
+bool hawk_as_grew(struct hawk_as *as, int ret);
 
 static inline struct hawk_as *hawk_as_get(struct hawk_as *as)
 {

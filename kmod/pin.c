@@ -158,7 +158,8 @@ out:
  * @plan: for the copy, and for what makes room
  * @vt: out, the translation
  *
- * Return: as hawk_block_unshare(); -ESTALE: this file has no pin on @lid;
+ * Return: as hawk_block_unshare(), also -ENOBUFS, with no lock held; -ESTALE: this
+ * file has no pin on @lid;
  * -ENOMEM: the pin is lost and with it the new, still empty block.
  */
 int hawk_pin_unshare(struct hawk_file *f, u64 lid, u64 now, struct hawk_plan *plan, u64 *vt)

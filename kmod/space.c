@@ -94,6 +94,25 @@ bool hawk_as_settle(struct hawk_as *as)
 	return any;
 }
 
+/**
+ * hawk_as_grew() - give a space the chunk that a call of the engine wanted
+ * @as: the space
+ * @ret: what the call returned
+ *
+ * Context: may sleep, so no lock of the caller's is held.
+ * Return: true: it returned -ENOBUFS, call it again.
+ */
+bool hawk_as_grew(struct hawk_as *as, int ret)
+{
+	struct hawk_grant g;
+
+	if (ret != -ENOBUFS)
+		return false;
+	if (!hawk_space_grow(as->space, &g))
+		hawk_space_grown(as->space, &g, true);
+	return true;
+}
+
 /* ---- checks ---- */
 
 /* A name is for people to read and for scripts to pass on. */
@@ -181,7 +200,6 @@ static struct hawk_as *hawk_as_alloc(const struct hawk_space_create *arg)
 	as->info.dtype = arg->dtype;
 	as->info.model_id = arg->model_id;
 	as->info.max_blocks = arg->max_blocks;
-	as->info.buckets = arg->buckets;
 	memcpy(as->info.name, arg->name, HAWK_NAME_MAX);
 	INIT_LIST_HEAD(&as->node);
 	INIT_LIST_HEAD(&as->name_node);
@@ -230,6 +248,7 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 	ret = hawk_space_create(hawk_dev.engine, &p, &as->space);
 	if (ret)
 		return ret;
+	as->info.buckets = hawk_space_buckets(as->space);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		as->info.frames[t] = hawk_space_frames(as->space, t);
 	if (named) {

@@ -191,6 +191,7 @@ void embed_kv_close(struct hawk_kv *kv);
 int embed_kv_info(struct hawk_kv *kv, struct hawk_space_info *info);
 int embed_kv_stats(struct hawk_kv *kv, struct hawk_stats *st);
 struct espace *espace_next(struct embed *e, struct espace *sp);
+bool espace_grew(struct espace *sp, int ret);
 
 /* pins.c */
 int pins_add(struct ekv *kv, struct hawk_ref ref);

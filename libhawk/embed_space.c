@@ -86,6 +86,24 @@ struct espace *espace_next(struct embed *e, struct espace *sp)
 	return next;
 }
 
+/**
+ * espace_grew() - give a space the chunk that a call of the engine wanted
+ * @ret: what the call returned
+ *
+ * The memory of the embedded backend is there as soon as it is touched.
+ * Return: true: it returned -ENOBUFS, call it again.
+ */
+bool espace_grew(struct espace *sp, int ret)
+{
+	struct hawk_grant g;
+
+	if (ret != -ENOBUFS)
+		return false;
+	if (!hawk_space_grow(sp->space, &g))
+		hawk_space_grown(sp->space, &g, true);
+	return true;
+}
+
 /* ---- making one ---- */
 
 static int quota_chunks(struct embed *e, const struct hawk_space_create *c,

@@ -64,7 +64,9 @@ static int bring_in(struct get *g, u32 i, u64 now)
 
 	if (r->b->flags & HAWK_BATCH_NOWAIT)
 		return 0;
-	ret = hawk_block_reload(space_of(g), r->it[i].lid, r->b->tier, now, &r->plan);
+	do {
+		ret = hawk_block_reload(space_of(g), r->it[i].lid, r->b->tier, now, &r->plan);
+	} while (espace_grew(r->kv->sp, ret));
 	if (ret == -EINPROGRESS) {
 		gi->reading = true;
 		if (r->plan.n > before)

@@ -30,12 +30,11 @@ static void write_tier(struct espace *sp, u32 tier)
 
 	planner_enter(e);
 	while (idle * LOOK_AHEAD <= sp->geo.buckets && !stopping(sp)) {
-		if (hawk_space_writeback(sp->space, tier, e->writeback, &plan)) {
-			plan_run(sp, &plan);
-			idle = 0;
-		} else {
-			idle++;
-		}
+		int ret = hawk_space_writeback(sp->space, tier, e->writeback, &plan);
+
+		idle = !ret && !plan.n ? idle + 1 : 0;
+		plan_run(sp, &plan);
+		espace_grew(sp, ret);
 	}
 	planner_leave(e);
 }

@@ -38,8 +38,10 @@ static int alloc_one(struct run *r, struct hawk_item *it, u64 now)
 	u64 vt;
 	int ret;
 
-	ret = hawk_block_alloc(s, it->lid, key_of(it), r->b->tier, now,
-			       nowait ? NULL : &r->plan, &vt);
+	do {
+		ret = hawk_block_alloc(s, it->lid, key_of(it), r->b->tier, now,
+				       nowait ? NULL : &r->plan, &vt);
+	} while (espace_grew(r->kv->sp, ret));
 	if (ret == -EAGAIN)
 		return nowait ? -EAGAIN : RUN_PENDING;
 	if (ret == -ENOSPC && embed_clean(r->kv->sp->e))
@@ -112,7 +114,7 @@ static int unshare_one(struct run *r, struct hawk_item *it)
 		ret = pins_unshare(kv, it->lid, now_ns(), &r->plan, &vt);
 		if (ret == -EAGAIN)
 			step = run_step(r);
-	} while (ret == -EAGAIN && !step);
+	} while ((ret == -EAGAIN && !step) || espace_grew(kv->sp, ret));
 	if (ret == -EAGAIN)
 		return step;
 	plan_run(kv->sp, &r->plan);	/* the copy */

@@ -136,6 +136,15 @@ u64 hawk_space_translate(struct hawk_space *s, u64 lid)
 	return vt;
 }
 
+/* Host frame @frame of tier @tier is the block's now; the block is on no LRU list. */
+void hawk_reload_start(struct hawk_space *s, struct hawk_block *blk, u32 tier, u32 frame,
+		       u8 flags, struct hawk_plan *plan)
+{
+	hawk_block_event(blk, HAWK_EV_RELOAD);
+	hawk_block_take_host(s, blk, tier, frame);
+	hawk_plan_add(plan, s, blk, HAWK_MOVE_READ, flags);
+}
+
 static int reload_locked(struct hawk_space *s, struct hawk_block *blk, u32 tier, u64 now,
 			 struct hawk_want *w)
 {
@@ -157,9 +166,7 @@ static int reload_locked(struct hawk_space *s, struct hawk_block *blk, u32 tier,
 		return ret;
 	}
 	blk->atime = now;
-	hawk_block_event(blk, HAWK_EV_RELOAD);
-	hawk_block_take_host(s, blk, tier, frame);
-	hawk_plan_add(w->plan, s, blk, HAWK_MOVE_READ, 0);
+	hawk_reload_start(s, blk, tier, frame, 0, w->plan);
 	return -EINPROGRESS;
 }
 
@@ -183,6 +190,8 @@ int hawk_block_reload(struct hawk_space *s, u64 lid, u32 tier, u64 now, struct h
 		hawk_map_reap(s, home);
 		if (ret != -ENOBUFS)
 			return ret;
-		hawk_want_fetch(s, &w, home);
+		ret = hawk_want_fetch(s, &w, home);
+		if (ret)
+			return ret;
 	}
 }

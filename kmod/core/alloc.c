@@ -108,7 +108,9 @@ int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64
 		hawk_map_reap(s, b - s->bucket);
 		if (ret != -ENOBUFS)
 			return ret;
-		hawk_want_fetch(s, &w, b - s->bucket);
+		ret = hawk_want_fetch(s, &w, b - s->bucket);
+		if (ret)
+			return ret;
 	}
 }
 
@@ -338,6 +340,8 @@ int hawk_block_unshare(struct hawk_space *s, u64 lid, u64 now, struct hawk_plan 
 		hawk_map_reap(s, hawk_home(s, lid));
 		if (ret != -ENOBUFS)
 			return ret;
-		hawk_want_fetch(s, &w, hawk_home(s, lid));
+		ret = hawk_want_fetch(s, &w, hawk_home(s, lid));
+		if (ret)
+			return ret;
 	}
 }

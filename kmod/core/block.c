@@ -106,10 +106,11 @@ static void frame_take(struct hawk_space *s, struct hawk_block *blk, u32 tier, u
 	/*
 	 * From here on new bytes may be written: not before readers can see that
 	 * the frame is no longer where the vTLB said.  Pairs with the barrier of
-	 * the readers' second look (uapi/hawk.h).
+	 * the readers' second look (uapi/hawk.h).  And drain.c finds the home of
+	 * the block through it.
 	 */
 	hawk_wmb();
-	f->block = hawk_block_nr(s, blk);
+	hawk_store(&f->block, hawk_block_nr(s, blk));
 	f->gen = (f->gen + 1) & 0xffffff;
 }
 
@@ -118,7 +119,6 @@ static void frame_drop(struct hawk_space *s, struct hawk_block *blk, u32 tier, u
 	struct hawk_frame *f = &s->win[tier].frame[frame];
 
 	hawk_assert(f->block == hawk_block_nr(s, blk));
-	f->block = HAWK_NONE;
 	hawk_res_push(s, hawk_bucket_of(s, blk), tier, frame);
 }
 

@@ -26,43 +26,97 @@ struct check {
 	u32 nfree;			/* free block slots */
 };
 
-/* Each frame of an owned chunk is free in one bucket, or one block's. */
+/* Slots with a chunk are counted, those without are listed; nothing else is kept back. */
+static int check_window(struct check *c, u32 tier)
+{
+	struct hawk_space *s = c->s;
+	struct hawk_window *w = &s->win[tier];
+	const struct hawk_tier *t = &s->engine->tier[tier];
+	u32 i, n, owned = 0, unused;
+
+	for (i = 0; i < w->nslots; i++)
+		owned += !(w->slot[i] & HAWK_SLOT_FREE) || w->slot[i] == HAWK_SLOT_GROWS;
+	for (i = w->free_slot, n = 0; i != HAWK_SLOT_END; i = w->slot[i] & ~HAWK_SLOT_FREE)
+		if (i >= w->nslots || w->slot[i] == HAWK_SLOT_GROWS ||
+		    !(w->slot[i] & HAWK_SLOT_FREE) || ++n > w->nslots)
+			FAIL("list of free slots broken");
+	if (owned != w->owned || n + owned != w->nslots || owned > w->nslots)
+		FAIL("slots miscounted");
+	if (w->drain != HAWK_NONE && hawk_slot_chunk(w, w->drain) == HAWK_NONE)
+		FAIL("drain of a slot without a chunk");
+	unused = w->owned < w->quota_min ? w->quota_min - w->owned : 0;
+	if (unused > t->reserved || w->claims > t->claimed)
+		FAIL("minimum or claim not kept back");
+	if (!w->quota_max && (w->owned || w->limit || w->claims))
+		FAIL("part in a tier without a quota");
+	for (i = 0; i < w->nslots; i++)
+		if (!(w->slot[i] & HAWK_SLOT_FREE) &&
+		    (w->slot[i] >= t->nchunks ||
+		     t->chunk[w->slot[i]].state != HAWK_CHUNK_OWNED))
+			FAIL("chunk of a slot is not owned");
+	return 0;
+}
+
+/* Free frames are listed once and know where. */
+static int check_free_frames(struct check *c, u32 tier, u32 *nfree)
+{
+	struct hawk_space *s = c->s;
+	struct hawk_window *w = &s->win[tier];
+	u32 i, nr, prev, n, total = w->nslots * s->frames_per_chunk;
+
+	for (i = 0; i < s->nbuckets; i++) {
+		n = 0;
+		for (prev = HAWK_NONE, nr = s->bucket[i].fl[tier].head; nr != HAWK_NONE;
+		     prev = nr, nr = w->frame[nr].next) {
+			if (nr >= total ||
+			    hawk_slot_chunk(w, nr / s->frames_per_chunk) == HAWK_NONE)
+				FAIL("free frame outside the owned chunks");
+			if (w->frame[nr].block != (HAWK_FRAME_FREE | i) ||
+			    w->frame[nr].prev != prev)
+				FAIL("free frame is not where it says");
+			n++;	/* a loop has a frame with two before it */
+		}
+		if (n != s->bucket[i].fl[tier].n)
+			FAIL("free frames miscounted");
+		*nfree += n;
+	}
+	return 0;
+}
+
+/* Each frame of an owned chunk is free in one bucket, one block's, or parked. */
 static int check_frames(struct check *c, u32 tier)
 {
 	struct hawk_space *s = c->s;
 	struct hawk_window *w = &s->win[tier];
-	u32 i, nr, n, nfree = 0, used = 0, total = w->owned * s->frames_per_chunk;
+	u32 i, nr, slot, nfree = 0, used = 0, parked = 0, total = 0;
+	int ret = check_free_frames(c, tier, &nfree);
 
-	for (i = 0; i < s->nbuckets; i++) {
-		n = 0;
-		for (nr = s->bucket[i].fl[tier].head; nr != HAWK_NONE; nr = w->frame[nr].next) {
-			if (nr >= total)
-				FAIL("free frame outside the owned chunks");
-			if (w->frame[nr].block != HAWK_NONE)
-				FAIL("free frame has a block");
-			if (++n > total)
-				FAIL("loop in a free list");
-		}
-		if (n != s->bucket[i].fl[tier].n)
-			FAIL("free frames miscounted");
-		nfree += n;
-	}
-	for (i = 0; i < total; i++) {
+	for (i = 0; !ret && i < w->nslots * s->frames_per_chunk; i++) {
 		struct hawk_block *blk;
 
-		if (w->frame[i].block == HAWK_NONE)
+		slot = i / s->frames_per_chunk;
+		nr = w->frame[i].block;
+		total += hawk_slot_chunk(w, slot) != HAWK_NONE;
+		if (nr == HAWK_NONE && w->frame[i].next == HAWK_PARKED) {
+			if (slot != w->drain)
+				FAIL("frame parked outside a drain");
+			parked++;
+		}
+		if (nr & HAWK_FRAME_FREE)
 			continue;
 		used++;
-		if (w->frame[i].block >= s->max_blocks)
+		if (hawk_slot_chunk(w, slot) == HAWK_NONE)
+			FAIL("frame in use outside the owned chunks");
+		if (nr >= s->max_blocks)
 			FAIL("frame of no block");
-		blk = &s->block[w->frame[i].block];
+		blk = &s->block[nr];
 		if (!(blk->htier == tier && blk->hframe == i) &&
 		    !(blk->ftier == tier && blk->fframe == i))
 			FAIL("frame's block does not know it");
 	}
-	if (nfree + used != total)
+	if (!ret && nfree + used + parked != total)
 		FAIL("frames lost or listed twice");
-	return 0;
+	return ret;
 }
 
 static int check_place(struct check *c, const struct hawk_block *blk)
@@ -247,7 +301,7 @@ int hawk_space_check(struct hawk_space *s, char *why, size_t why_len)
 	int ret;
 
 	for (i = 0; i < HAWK_TIERS_MAX; i++) {
-		ret = s->win[i].frame ? check_frames(c, i) : 0;
+		ret = s->win[i].frame ? check_window(c, i) ?: check_frames(c, i) : 0;
 		if (ret)
 			return ret;
 	}

@@ -102,6 +102,7 @@ enum hawk_reason {
 	HAWK_WHY_COLDER,	/* colder than the one that wants its place on flash */
 	HAWK_WHY_SLOT,		/* a new block wants its slot */
 	HAWK_WHY_FAILED,	/* the write failed */
+	HAWK_WHY_DRAIN,		/* its chunk is taken away and no other has room */
 };
 
 /**
@@ -154,7 +155,8 @@ void hawk_engine_destroy(struct hawk_engine *e);
 /**
  * hawk_tier_add() - add a tier
  * @e: engine
- * @kind: enum hawk_tier_kind
+ * @kind: enum hawk_tier_kind; blocks of a BLK tier have to be reloaded before use,
+ *	the others are host tiers
  * @chunks: capacity in chunks of HAWK_CHUNK_BYTES, at least 1
  * @tier: out, its id
  *
@@ -191,6 +193,15 @@ u32 hawk_tier_next_dirty(struct hawk_engine *e, u32 tier, u32 after);
 /** hawk_tier_clean() - chunk is zeroed and may be owned again */
 void hawk_tier_clean(struct hawk_engine *e, u32 tier, u32 chunk);
 
+/**
+ * hawk_tier_leave() - no space gets a chunk of it any more, or again
+ *
+ * The host drains the spaces that own chunks there, ends their part in the tier
+ * (hawk_space_leave()) and then removes it.
+ * Return: 0 or -ENOENT.
+ */
+int hawk_tier_leave(struct hawk_engine *e, u32 tier, bool leaving);
+
 /* ---- spaces ---- */
 
 /**
@@ -226,8 +237,9 @@ u32 hawk_chunks(u64 bytes);
 
 /**
  * hawk_space_create() - make a space
- * Return: 0, -EINVAL (parameters), -ENOENT (quota for a tier that is not there),
- * -ENOSPC (minima do not fit), -ENOMEM. May sleep; serialised by the host.
+ * Return: 0, -EINVAL (parameters), -ENOENT (quota for a tier that is not there or
+ * is leaving), -ENOSPC (minima do not fit), -ENOMEM. May sleep; serialised by the
+ * host.
  */
 int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
 		      struct hawk_space **space);
@@ -250,6 +262,123 @@ u32 hawk_space_frames(const struct hawk_space *s, u32 tier);
  */
 u64 hawk_frame_off(struct hawk_space *s, u32 tier, u32 frame);
 
+/** hawk_space_buckets() - number of buckets in force */
+u32 hawk_space_buckets(const struct hawk_space *s);
+
+/* ---- a space grows (grow.c) ---- */
+
+/**
+ * struct hawk_grant - a chunk on its way to a space
+ * @tier: tier id
+ * @slot: its place in the space: frames from @slot * frames per chunk on
+ * @chunk: its number in the tier
+ * @home: engine's
+ */
+struct hawk_grant {
+	u32 tier;
+	u32 slot;
+	u32 chunk;
+	u32 home;
+};
+
+/**
+ * hawk_space_grow() - one more chunk, after a call has returned -ENOBUFS
+ * @g: out; the chunk is the space's but not yet in use
+ *
+ * The host provides its memory, may sleep for that, and calls hawk_space_grown().
+ * Several threads may grow a space at the same time.
+ * Return: 0; -ENOENT: nothing to grow any more, call again what returned -ENOBUFS.
+ */
+int hawk_space_grow(struct hawk_space *s, struct hawk_grant *g);
+
+/**
+ * hawk_space_grown() - the memory of a grant is there, or is not to be had
+ * @ok: use it; false: the chunk goes back and the space is stuck in this tier: it
+ *	evicts instead of growing until hawk_space_unstick()
+ */
+void hawk_space_grown(struct hawk_space *s, const struct hawk_grant *g, bool ok);
+
+/** hawk_space_unstick() - try to grow again where the host had no memory */
+void hawk_space_unstick(struct hawk_space *s);
+
+/* ---- a space shrinks (drain.c, grow.c) ---- */
+
+/**
+ * hawk_space_excess() - chunks above its minimum, kept back ones (@claim) included
+ * Return: less than 0 below the minimum.
+ */
+s64 hawk_space_excess(struct hawk_space *s, u32 tier);
+
+/**
+ * hawk_space_starved() - test and clear: it had to evict although its quota has not
+ * been reached, because the tier had no free chunk
+ *
+ * The host then takes a chunk from the space with the largest excess, if that is at
+ * least 2 more than the excess of this one.
+ */
+bool hawk_space_starved(struct hawk_space *s, u32 tier);
+
+/** hawk_space_unclaim() - give up chunks kept back by hawk_space_drain_finish() */
+void hawk_space_unclaim(struct hawk_space *s, u32 tier);
+
+/**
+ * hawk_space_drain_pick() - the owned chunk whose loss costs least
+ *
+ * Free frames cost nothing, cold and clean blocks little, dirty, warm or leased ones
+ * more.  Looks at a part of a large space per call and goes on from there the next
+ * time. May sleep.
+ * Return: its slot, or HAWK_NONE: every chunk has pinned frames, or none is owned.
+ */
+u32 hawk_space_drain_pick(struct hawk_space *s, u32 tier, u64 now);
+
+/**
+ * hawk_space_drain_start() - begin to empty a chunk
+ * @slot: its slot
+ *
+ * One at a time per space and tier, serialised by the host, until
+ * hawk_space_drain_finish() or hawk_space_drain_cancel().  Others go on using the
+ * space; a frame given up stays unused from now on.
+ * Return: 0; -ENOENT (no chunk there); -EBUSY (another drain is under way).
+ */
+int hawk_space_drain_start(struct hawk_space *s, u32 tier, u32 slot);
+
+#define HAWK_DRAIN_DROP	1	/* drop leased blocks too, rather than be busy */
+
+/**
+ * hawk_space_drain() - empty the chunk as far as it goes
+ * @flags: HAWK_DRAIN_*
+ * @plan: receives moves: writes of dirty blocks, reloads of blocks on flash
+ * @busy: out: frames that are pinned or FILLING, or leased with nowhere to go
+ *
+ * A resident block goes to flash; if that has no room it is dropped.  A block on
+ * flash is reloaded into a free host frame; if there is none it is dropped.
+ * Return: 0: no frame of the chunk is in use, finish may be called; -EAGAIN: execute
+ * the plan, or if it got no move wait for moves in flight, then call again; -EBUSY:
+ * nothing to do or to wait for but @busy; -ENOBUFS: as for alloc; -ENOENT: no drain.
+ */
+int hawk_space_drain(struct hawk_space *s, u32 tier, u32 flags, struct hawk_plan *plan,
+		     u32 *busy);
+
+/** hawk_space_drain_cancel() - the frames may be used again; without a drain: nothing */
+void hawk_space_drain_cancel(struct hawk_space *s, u32 tier);
+
+/**
+ * hawk_space_drain_finish() - take the empty chunk away; hawk_space_drain() gave 0
+ * @claim: keep a chunk back for this space until it grows, or NULL
+ *
+ * The chunk is dirty now (hawk_tier_next_dirty()).
+ * Return: its number.
+ */
+u32 hawk_space_drain_finish(struct hawk_space *s, u32 tier, struct hawk_space *claim);
+
+/**
+ * hawk_space_leave() - end the space's part in a tier where it owns no chunk
+ *
+ * Its quota there is 0 from now on.  Without a host tier left alloc gives -ENOSPC.
+ * Return: 0 (also if it had no part); -EBUSY: it owns chunks, or is growing.
+ */
+int hawk_space_leave(struct hawk_space *s, u32 tier);
+
 /* ---- blocks; LIDs may name any token of the block ---- */
 
 /**
@@ -261,7 +390,8 @@ u64 hawk_frame_off(struct hawk_space *s, u32 tier, u32 frame);
  * @vt: out, its translation
  *
  * Return: 0; -EINVAL (LID); -EEXIST (LID, or key); -EAGAIN (execute the plan, or
- * if it got no move wait for moves in flight, then call again); -ENOSPC (nothing
+ * if it got no move wait for moves in flight, then call again); -ENOBUFS (the space
+ * may have one more chunk: hawk_space_grow(), then call again); -ENOSPC (nothing
  * may be evicted); -EDQUOT (the same, at the quota).
  */
 int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64 now,
@@ -319,7 +449,7 @@ int hawk_block_ref(struct hawk_space *s, u64 lid, u64 *vt, struct hawk_ref *ref)
 /**
  * hawk_block_reload() - bring it into a host tier
  * Return: 0 (it is there); -EINPROGRESS (a READ was added to @plan, or one is
- * already in flight); -EAGAIN (as for alloc); -ENOENT; -ENOSPC; -EDQUOT.
+ * already in flight); -EAGAIN, -ENOBUFS (as for alloc); -ENOENT; -ENOSPC; -EDQUOT.
  */
 int hawk_block_reload(struct hawk_space *s, u64 lid, u32 tier, u64 now, struct hawk_plan *plan);
 
@@ -338,7 +468,8 @@ int hawk_block_fork(struct hawk_space *s, u64 lid, u64 new_lid);
  * to @plan; when it has completed, write.  A block with one LID becomes FILLING
  * where it is and loses its key and flash copy.
  * Return: 0; -ENOENT; -ESTALE (@ref is not @lid's); -EBUSY (a block with one LID
- * that others have pinned or leased); -EAGAIN, -ENOSPC, -EDQUOT as for alloc.
+ * that others have pinned or leased); -EAGAIN, -ENOBUFS, -ENOSPC, -EDQUOT as for
+ * alloc.
  */
 int hawk_block_unshare(struct hawk_space *s, u64 lid, u64 now, struct hawk_plan *plan,
 		       u64 *vt, struct hawk_ref *ref);
@@ -361,9 +492,9 @@ u64 hawk_space_translate(struct hawk_space *s, u64 lid);
  * @want: clean or free frames wanted per 1024
  *
  * Bounded: looks at a few buckets per call and goes on from there the next time.
- * Return: number of moves added.
+ * Return: number of moves added; -ENOBUFS: as for alloc, the plan may have moves.
  */
-u32 hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_plan *plan);
+int hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_plan *plan);
 
 /* ---- statistics ---- */
 

@@ -10,7 +10,12 @@
  *
  * Functions here run with the bucket locked.  -ENOBUFS means: let go of the lock,
  * call hawk_map_reap() and hawk_want_fetch(), start again.  Each thing is asked for
- * once per operation and reach, so the rounds are bounded.
+ * once per operation and reach, so the rounds are bounded.  hawk_want_fetch() itself
+ * says -ENOBUFS when the host must provide a chunk: the operation ends with that, and
+ * the host calls it anew.
+ *
+ * A frame given up in a chunk that is being emptied (drain.c) is nobody's: then the
+ * search for a victim goes on.
  */
 #include "priv.h"
 
@@ -56,24 +61,29 @@ static struct hawk_block *victim(struct hawk_space *s, struct hawk_bucket *b, u3
 static u32 flash_reclaim(struct hawk_space *s, struct hawk_bucket *b, u32 tier, u32 htier,
 			 const struct hawk_want *w)
 {
-	struct hawk_block *blk = victim(s, b, tier);
-	u32 nr, n = 0;
+	struct hawk_block *blk;
+	u32 nr, next, frame, n;
 
-	if (blk) {
+	for (n = 0; n < HAWK_SCAN_MAX && (blk = victim(s, b, tier)); n++) {
 		hawk_note(s, blk, HAWK_FATE_FLASH_DROP, HAWK_WHY_COLDER, w->plan);
 		b->count[HAWK_N_FLASH_DROP]++;
 		hawk_block_end(s, blk);
-		return hawk_res_pop(s, b, tier);
+		frame = hawk_res_pop(s, b, tier);
+		if (frame != HAWK_NONE)
+			return frame;
 	}
-	for (nr = b->lru[htier].mru; nr != HAWK_NONE && n < HAWK_SCAN_MAX;
-	     nr = s->block[nr].lru_next, n++) {
+	for (nr = b->lru[htier].mru, n = 0; nr != HAWK_NONE && n < HAWK_SCAN_MAX;
+	     nr = next, n++) {
 		blk = &s->block[nr];
+		next = blk->lru_next;
 		if (!(blk->flags & HAWK_BF_FLASH) || blk->ftier != tier)
 			continue;
 		hawk_lru_del(s, blk);
 		hawk_block_drop_flash(s, blk);
 		hawk_lru_add(s, blk);
-		return hawk_res_pop(s, b, tier);
+		frame = hawk_res_pop(s, b, tier);
+		if (frame != HAWK_NONE)
+			return frame;
 	}
 	return HAWK_NONE;
 }
@@ -85,7 +95,7 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier,
 	int ret;
 
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
-		if (!(s->flash_tiers & (1u << t)))
+		if (!(hawk_load(&s->flash_tiers) & (1u << t)))
 			continue;
 		*tier = t;
 		*frame = hawk_res_pop(s, b, t);
@@ -96,13 +106,14 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier,
 			return ret;
 	}
 	for (t = 0; t < HAWK_TIERS_MAX && !w->ahead; t++) {
-		if (!(s->flash_tiers & (1u << t)))
+		if (!(hawk_load(&s->flash_tiers) & (1u << t)))
 			continue;
 		/* a search of all buckets costs less than what the dropped block took */
 		ret = hawk_want_ask(s, w, home, t, HAWK_REACH_ALL);
 		if (ret)
 			return ret;
 		*tier = t;
+		hawk_window_starve(s, t);
 		*frame = flash_reclaim(s, b, t, htier, w);
 		if (*frame != HAWK_NONE)
 			return 0;
@@ -111,8 +122,8 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier,
 }
 
 /* Start writing an unpinned READY block to flash; if it fails no list changes. */
-static int write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
-		       struct hawk_want *w)
+int hawk_write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
+		     struct hawk_want *w)
 {
 	struct hawk_bucket *b = hawk_bucket_of(s, blk);
 	u32 tier, frame;
@@ -132,7 +143,7 @@ static int write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
 	return 0;
 }
 
-static void evict_clean(struct hawk_space *s, struct hawk_block *blk, const struct hawk_want *w)
+void hawk_evict_clean(struct hawk_space *s, struct hawk_block *blk, const struct hawk_want *w)
 {
 	hawk_note(s, blk, HAWK_FATE_CLEAN, HAWK_WHY_COPY, w->plan);
 	hawk_bucket_of(s, blk)->count[HAWK_N_EVICT_CLEAN]++;
@@ -182,7 +193,7 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		     struct hawk_want *w, u32 *frame)
 {
 	struct hawk_block *blk;
-	bool flash = s->flash_tiers;
+	bool flash = hawk_load(&s->flash_tiers);
 	int ret = -ENOSPC;
 	u32 nr, prev, n;
 
@@ -190,13 +201,15 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		blk = &s->block[nr];
 		prev = blk->lru_prev;
 		if (blk->flags & HAWK_BF_FLASH) {
-			evict_clean(s, blk, w);
+			hawk_evict_clean(s, blk, w);
 			prefetch_coldest(s, b, tier);
 			*frame = hawk_res_pop(s, b, tier);
-			return 0;
+			if (likely(*frame != HAWK_NONE))
+				return 0;
+			continue;
 		}
 		if (flash) {
-			ret = write_start(s, blk, 0, w);
+			ret = hawk_write_start(s, blk, 0, w);
 			if (!ret)
 				return -EAGAIN;
 			if (ret == -EAGAIN && !w->plan)
@@ -215,7 +228,8 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		hawk_block_end(s, blk);
 		prefetch_coldest(s, b, tier);
 		*frame = hawk_res_pop(s, b, tier);
-		return 0;
+		if (likely(*frame != HAWK_NONE))
+			return 0;
 	}
 	return b->moving[tier] ? -EAGAIN : ret;
 }
@@ -237,25 +251,26 @@ static u32 tier_next(u32 *left, u32 first)
 int hawk_host_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		    struct hawk_want *w, u32 *got, u32 *frame)
 {
-	u32 t, left, home = b - s->bucket;
+	u32 t, left, home = b - s->bucket, tiers = hawk_load(&s->host_tiers);
 	int ret = -ENOSPC;
 
-	for (left = s->host_tiers; left;) {
+	for (left = tiers; left;) {
 		t = tier_next(&left, tier);
 		*got = t;
 		*frame = hawk_res_pop(s, b, t);
 		if (*frame != HAWK_NONE)
 			return 0;
-		if (hawk_load(&s->dry[t]))
+		if (hawk_load(&s->dry[t]) && !hawk_window_has_room(s, t))
 			continue;
 		/* without flash an eviction loses the block: look at every bucket first */
-		if (hawk_want_ask(s, w, home, t, s->flash_tiers ?
+		if (hawk_want_ask(s, w, home, t, hawk_load(&s->flash_tiers) ?
 				  HAWK_REACH_NEAR : HAWK_REACH_ALL))
 			return -ENOBUFS;
 	}
-	for (left = s->host_tiers; left;) {
+	for (left = tiers; left;) {
 		t = tier_next(&left, tier);
 		*got = t;
+		hawk_window_starve(s, t);
 		ret = evict_one(s, b, t, w, frame);
 		if (!ret || ret == -ENOBUFS || (ret == -EAGAIN && w->plan))
 			return ret;
@@ -279,7 +294,7 @@ static bool forget(struct hawk_space *s, struct hawk_bucket *b, u32 tiers,
 		blk = tiers & (1u << t) ? victim(s, b, t) : NULL;
 		if (!blk)
 			continue;
-		flash = s->flash_tiers & (1u << t);
+		flash = hawk_load(&s->flash_tiers) & (1u << t);
 		hawk_note(s, blk, flash ? HAWK_FATE_FLASH_DROP : HAWK_FATE_DROP, HAWK_WHY_SLOT,
 			  w->plan);
 		b->count[flash ? HAWK_N_FLASH_DROP : HAWK_N_EVICT_DROP]++;
@@ -304,7 +319,8 @@ int hawk_spare_block(struct hawk_space *s, struct hawk_bucket *b, struct hawk_wa
 		return -ENOBUFS;
 	if (hawk_want_ask(s, w, home, res, HAWK_REACH_ALL))
 		return -ENOBUFS;
-	if (forget(s, b, s->flash_tiers, w) || forget(s, b, s->host_tiers, w))
+	if (forget(s, b, hawk_load(&s->flash_tiers), w) ||
+	    forget(s, b, hawk_load(&s->host_tiers), w))
 		goto ended;
 	return hawk_want_ask(s, w, home, res, HAWK_REACH_EVICT) ?: -ENOSPC;
 
@@ -322,20 +338,30 @@ static int evict_spare(struct hawk_space *s, struct hawk_bucket *b, u32 res,
 	int ret;
 
 	if (res == HAWK_RES_BLOCK)
-		return forget(s, b, s->flash_tiers, w) || forget(s, b, s->host_tiers, w) ?
-			0 : -ENOSPC;
+		return forget(s, b, hawk_load(&s->flash_tiers), w) ||
+		       forget(s, b, hawk_load(&s->host_tiers), w) ? 0 : -ENOSPC;
 	ret = evict_one(s, b, res, w, &frame);
 	if (!ret)
 		hawk_res_push(s, b, res, frame);
 	return ret;
 }
 
-static void refill(struct hawk_space *s, const struct hawk_want *w, u32 home)
+/* Return: 0; -ENOBUFS: a chunk may be had. */
+static int refill(struct hawk_space *s, const struct hawk_want *w, u32 home)
 {
-	hawk_res_refill(s, home, w->res, w->reach == HAWK_REACH_NEAR ? HAWK_PEEK : s->nbuckets);
+	u32 probes = w->reach == HAWK_REACH_NEAR ? HAWK_PEEK : s->nbuckets;
+	bool host = w->res < HAWK_TIERS_MAX && hawk_load(&s->host_tiers) & 1u << w->res;
+
+	if (w->res < HAWK_TIERS_MAX && !(w->spare && host) &&
+	    hawk_window_has_room(s, w->res)) {
+		hawk_window_ask(s, w->res, home);
+		return -ENOBUFS;
+	}
+	hawk_res_refill(s, home, w->res, probes);
+	return 0;
 }
 
-/* Make a spare in bucket @from.  No lock is held.  Return: 0; -EAGAIN; -ENOSPC. */
+/* Make a spare in bucket @from.  No lock is held.  Return: 0; -EAGAIN; -ENOSPC; -ENOBUFS. */
 static int evict_from(struct hawk_space *s, u32 from, u32 res, struct hawk_want *w)
 {
 	int ret;
@@ -347,12 +373,14 @@ static int evict_from(struct hawk_space *s, u32 from, u32 res, struct hawk_want 
 		hawk_map_reap(s, from);
 		if (ret != -ENOBUFS)
 			return ret;
-		refill(s, w, from);
+		ret = refill(s, w, from);
+		if (ret)
+			return ret;
 	}
 }
 
 /* Bucket @home has nothing left to evict: let another one evict for it. */
-static void fetch_evicted(struct hawk_space *s, struct hawk_want *w, u32 home)
+static int fetch_evicted(struct hawk_space *s, struct hawk_want *w, u32 home)
 {
 	struct hawk_want there = { .plan = w->plan };
 	u32 i, from, n = w->plan ? w->plan->n : 0;
@@ -361,34 +389,39 @@ static void fetch_evicted(struct hawk_space *s, struct hawk_want *w, u32 home)
 	for (i = 1; i < s->nbuckets; i++) {
 		from = (home + i) & (s->nbuckets - 1);
 		ret = evict_from(s, from, w->res, &there);
-		if (!ret && hawk_res_steal(s, from, home, w->res))
-			return;
+		if (ret == -ENOBUFS || (!ret && hawk_res_steal(s, from, home, w->res)))
+			return ret;
 		if (ret == -EAGAIN)
 			w->again = true;
 		if (w->plan && w->plan->n > n)
-			return;	/* one write is enough for one block */
+			break;	/* one write is enough for one block */
 	}
+	return 0;
 }
 
-/* Bring what was asked for to bucket @home.  No lock is held. */
-void hawk_want_fetch(struct hawk_space *s, struct hawk_want *w, u32 home)
+/*
+ * Bring what was asked for to bucket @home.  No lock is held.
+ * Return: 0: start again; -ENOBUFS: the host must provide a chunk first.
+ */
+int hawk_want_fetch(struct hawk_space *s, struct hawk_want *w, u32 home)
 {
 	if (w->reach == HAWK_REACH_EVICT)
-		fetch_evicted(s, w, home);
-	else if (w->reach != HAWK_REACH_REAP)	/* that, the caller's hawk_map_reap() did */
-		refill(s, w, home);
+		return fetch_evicted(s, w, home);
+	if (w->reach == HAWK_REACH_REAP)
+		return 0;	/* that, the caller's hawk_map_reap() did */
+	return refill(s, w, home);
 }
 
 /* Nothing more to try: is it the tier that is full, or the space's quota? */
 int hawk_room_error(struct hawk_space *s, struct hawk_bucket *b, int ret)
 {
-	u32 t;
+	u32 t, tiers = hawk_load(&s->host_tiers);
 
 	if (ret != -ENOBUFS && ret != -ENOSPC)
 		return ret;
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		if ((s->host_tiers & (1u << t)) &&
-		    hawk_load(&s->win[t].owned) < s->win[t].quota_max) {
+		if (!tiers || ((tiers & (1u << t)) && hawk_load(&s->win[t].owned) <
+						      hawk_load(&s->win[t].quota_max))) {
 			b->count[HAWK_N_NOSPACE]++;
 			return -ENOSPC;
 		}
@@ -421,7 +454,7 @@ static int writeback_bucket(struct hawk_space *s, struct hawk_bucket *b, u32 tie
 			break;
 		if (blk->flags & HAWK_BF_FLASH)
 			continue;
-		ret = write_start(s, blk, HAWK_MF_KEEP, w);
+		ret = hawk_write_start(s, blk, HAWK_MF_KEEP, w);
 		if (ret)
 			return ret == -ENOBUFS ? ret : 0;
 		w->asked[HAWK_REACH_NEAR] = 0;	/* it used what it got */
@@ -429,12 +462,13 @@ static int writeback_bucket(struct hawk_space *s, struct hawk_bucket *b, u32 tie
 	return 0;
 }
 
-u32 hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_plan *plan)
+int hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_plan *plan)
 {
 	u32 k, home, first = plan->n, n = s->nbuckets;
 	int ret;
 
-	if (tier >= HAWK_TIERS_MAX || !(s->host_tiers & (1u << tier)) || !s->flash_tiers)
+	if (tier >= HAWK_TIERS_MAX || !(hawk_load(&s->host_tiers) & (1u << tier)) ||
+	    !hawk_load(&s->flash_tiers))
 		return 0;
 	n = n < HAWK_WRITEBACK_BUCKETS ? n : HAWK_WRITEBACK_BUCKETS;
 	for (k = 0; k < n && !hawk_plan_full(plan); k++) {
@@ -449,7 +483,11 @@ u32 hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_p
 			hawk_unlock(&s->bucket[home].lock);
 			if (!ret)
 				break;
-			hawk_want_fetch(s, &w, home);
+			ret = hawk_want_fetch(s, &w, home);
+			if (ret) {
+				hawk_store(&s->wb_cursor, home);
+				return ret;
+			}
 		}
 	}
 	return plan->n - first;

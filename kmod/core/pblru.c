@@ -3,31 +3,12 @@
  * pblru.c - parallel bucketed LRU: free lists and recency, one lock per bucket
  *
  * Every bucket has its own free frames, block and LID slots, and recency lists
- * of the blocks at home in it.  A dry bucket asks the tier for a chunk, whose
- * frames are dealt to all buckets, then steals from its neighbours: the next
- * two before it evicts (unused memory is better than a cached block), all of
- * them when it has nothing to evict (evict.c tells the whole order).
+ * of the blocks at home in it.  A dry bucket asks for a chunk, whose frames are
+ * dealt to all buckets (grow.c), or if there is none steals from its neighbours:
+ * the next two before it evicts (unused memory is better than a cached block), all
+ * of them when it has nothing to evict (evict.c tells the whole order).
  */
 #include "priv.h"
-
-/* Deal the frames of a new chunk, first to the bucket that asked. */
-static bool chunk_deal(struct hawk_space *s, u32 home, u32 tier)
-{
-	u32 slot, i, n, mask = s->nbuckets - 1, fpc = s->frames_per_chunk;
-
-	slot = hawk_tier_grant(s, tier);
-	if (slot == HAWK_NONE)
-		return false;
-	for (n = 0; n < s->nbuckets && n < fpc; n++) {
-		struct hawk_bucket *b = &s->bucket[(home + n) & mask];
-
-		hawk_lock(&b->lock);
-		for (i = n; i < fpc; i += s->nbuckets)
-			hawk_res_push(s, b, tier, slot * fpc + i);
-		hawk_unlock(&b->lock);
-	}
-	return true;
-}
 
 /* Half of what bucket @from has to spare goes to bucket @home.  No lock is held. */
 bool hawk_res_steal(struct hawk_space *s, u32 from, u32 home, u32 res)
@@ -56,22 +37,16 @@ bool hawk_res_steal(struct hawk_space *s, u32 from, u32 home, u32 res)
 	return true;
 }
 
-/*
- * Bring things of kind @res to bucket @home: a chunk, or from @probes neighbours.
- * No lock is held.  Return: true if there may be some now.
- */
-bool hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes)
+/* Bring things of kind @res to bucket @home from @probes neighbours.  No lock is held. */
+void hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes)
 {
 	u32 i, mask = s->nbuckets - 1;
 
-	if (res < HAWK_TIERS_MAX && hawk_tier_has_room(s, res) && chunk_deal(s, home, res))
-		return true;
 	for (i = 1; i <= probes && i <= mask; i++)
 		if (hawk_res_steal(s, (home + i) & mask, home, res))
-			return true;
+			return;
 	if (res < HAWK_TIERS_MAX && probes >= mask)
 		hawk_store(&s->dry[res], 1);
-	return false;
 }
 
 /* Is a cheap refill worth giving up the lock for? */
@@ -79,7 +54,7 @@ bool hawk_res_hint(struct hawk_space *s, u32 home, u32 res)
 {
 	u32 i, mask = s->nbuckets - 1;
 
-	if (res < HAWK_TIERS_MAX && hawk_tier_has_room(s, res))
+	if (res < HAWK_TIERS_MAX && hawk_window_has_room(s, res))
 		return true;
 	for (i = 1; i <= HAWK_PEEK && i <= mask; i++)
 		if (hawk_load(&s->bucket[(home + i) & mask].fl[res].n))

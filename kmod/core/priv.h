@@ -23,8 +23,9 @@
 #define HAWK_ALIAS_MAX		4096	/* LIDs of one block */
 #define HAWK_PINS_MAX		0x7fffffffu	/* pins of one block */
 #define HAWK_NO_TIER		0xff
+#define HAWK_TIER_SLICE		1024	/* chunks looked at while others wait for a tier's lock */
 
-/* ---- tiers: chunks and who owns them (tier.c) ---- */
+/* ---- tiers: chunks and who owns them (tier.c, grow.c) ---- */
 
 enum hawk_chunk_state {
 	HAWK_CHUNK_FREE,	/* zeroed, on the free list */
@@ -38,13 +39,16 @@ struct hawk_chunk {
 };
 
 struct hawk_tier {
-	struct hawk_lock lock;	/* guards all below, and owned/slot of every window */
+	struct hawk_lock lock;	/* guards all below, and what the windows name it for */
 	bool present;
+	bool leaving;		/* no grant any more */
 	u32 kind;
 	u32 nchunks;
 	u32 nfree;
 	u32 ndirty;
-	u32 reserved;		/* chunks of minima that their spaces do not use yet */
+	u32 avail;		/* nfree, 0 if leaving; read without the lock as a hint */
+	u32 reserved;		/* chunks of minima that their spaces do not use yet; hint */
+	u32 claimed;		/* chunks kept back for starved spaces; hint */
 	u32 nspaces;		/* spaces with a quota here */
 	u32 free;		/* head of the free list */
 	struct hawk_chunk *chunk;
@@ -56,22 +60,53 @@ struct hawk_engine {
 
 /* ---- spaces ---- */
 
-/* A block-sized place in a chunk.  Guarded by the bucket that lists or uses it. */
+/*
+ * A block-sized place in a chunk.  Guarded by the bucket that lists or uses it;
+ * drain.c looks at @block and at HAWK_PARKED without the lock.
+ */
 struct hawk_frame {
-	u32 block;		/* its block, HAWK_NONE when free */
-	u32 next;		/* free list */
+	u32 block;		/* its block; HAWK_FRAME_FREE | bucket: on that free list;
+				 * HAWK_NONE: neither
+				 */
+	u32 next;		/* free list; HAWK_PARKED: see drain.c */
+	u32 prev;		/* free list */
 	u32 gen;		/* 24 bits, one more each time it is taken */
 };
 
-/* What a space has of one tier. */
+#define HAWK_FRAME_FREE	0x80000000u	/* never set in a block number */
+#define HAWK_PARKED	(HAWK_NONE - 1)
+
+/*
+ * What a space has of one tier.  Guarded by the tier's lock; all but the links of
+ * free slots are read without it, as hints or as told in grow.c and drain.c.
+ */
 struct hawk_window {
-	u32 quota_min;		/* chunks */
-	u32 quota_max;		/* chunks */
-	u32 nslots;		/* chunks it can make use of */
-	u32 owned;		/* chunks owned; tier lock (read without as a hint) */
-	u32 *slot;		/* chunk number by slot; set once, before @owned */
 	struct hawk_frame *frame;	/* nslots * frames_per_chunk */
+	u32 *slot;		/* chunk number by slot, or as below */
+	u32 nslots;		/* chunks it can make use of; constant */
+	u32 limit;		/* chunks it may own now: nslots, or 0 */
+	u32 owned;		/* chunks owned, those on their way included */
+	u32 drain;		/* slot being emptied, or HAWK_NONE */
+	u32 hungry;		/* a bucket that asks for a chunk, plus one */
+	u32 claims;		/* chunks kept back for it beyond its minimum */
+	u32 quota_min;		/* chunks */
+	u32 quota_max;		/* chunks; 0: no part in the tier, or no more */
+	u32 free_slot;		/* first slot without a chunk, or HAWK_SLOT_END */
+	u32 pick;		/* slot where hawk_space_drain_pick() goes on */
+	u8 starved;		/* see hawk_space_starved() */
 };
+
+#define HAWK_SLOT_FREE	0x80000000u	/* slot without a chunk; the rest links them */
+#define HAWK_SLOT_END	0x7ffffffeu	/* end of that list */
+#define HAWK_SLOT_GROWS	HAWK_NONE	/* its chunk is on its way */
+
+/* The chunk of a slot, or HAWK_NONE.  Pairs with hawk_space_grown(). */
+static inline u32 hawk_slot_chunk(const struct hawk_window *w, u32 slot)
+{
+	u32 c = slot < w->nslots ? hawk_load_acquire(&w->slot[slot]) : HAWK_NONE;
+
+	return c & HAWK_SLOT_FREE ? HAWK_NONE : c;
+}
 
 enum hawk_block_state {
 	HAWK_BLOCK_FREE,
@@ -200,8 +235,8 @@ struct hawk_space {
 	u64 hash_seed;		/* so that nobody can choose LIDs or keys that collide */
 	u32 vtlb_mask;		/* vTLB lines - 1 */
 	u32 wb_cursor;		/* bucket where writeback goes on (hint) */
-	u32 host_tiers;		/* bit mask: quota_max > 0, host */
-	u32 flash_tiers;	/* bit mask: quota_max > 0, blk */
+	u32 host_tiers;		/* bit mask: quota_max > 0, not blk; cleared by leave */
+	u32 flash_tiers;	/* bit mask: quota_max > 0, blk; likewise */
 	hawk_note_fn *note;	/* the host's, or NULL */
 	void *owner;		/* for @note */
 	u8 dry[HAWK_TIERS_MAX];	/* no bucket has a spare frame (hint) */
@@ -267,14 +302,27 @@ static inline bool hawk_block_in_host(const struct hawk_block *blk)
 	       blk->state == HAWK_BLOCK_EVICTING;
 }
 
-/* The link of a free thing; inline, as @res is mostly known where it is called. */
+/* The link of a free block or LID slot; inline, as @res is mostly known. */
 static inline u32 *hawk_res_next(struct hawk_space *s, u32 res, u32 nr)
 {
-	if (res == HAWK_RES_BLOCK)
-		return &s->block[nr].lru_next;
-	if (res == HAWK_RES_MAP)
-		return &s->map[nr].next;
-	return &s->win[res].frame[nr].next;
+	return res == HAWK_RES_BLOCK ? &s->block[nr].lru_next : &s->map[nr].next;
+}
+
+/* Take a frame off the free list that it is on. */
+static inline void hawk_frame_unlink(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
+				     u32 nr)
+{
+	struct hawk_frame *frame = s->win[tier].frame, *f = &frame[nr];
+	struct hawk_freelist *fl = &b->fl[tier];
+
+	if (f->prev == HAWK_NONE)
+		fl->head = f->next;
+	else
+		hawk_store(&frame[f->prev].next, f->next);
+	if (f->next != HAWK_NONE)
+		frame[f->next].prev = f->prev;
+	hawk_store(&f->block, HAWK_NONE);
+	hawk_store(&fl->n, fl->n - 1);
 }
 
 static inline u32 hawk_res_pop(struct hawk_space *s, struct hawk_bucket *b, u32 res)
@@ -285,17 +333,37 @@ static inline u32 hawk_res_pop(struct hawk_space *s, struct hawk_bucket *b, u32 
 	hawk_assert_held(&b->lock);
 	if (nr == HAWK_NONE)
 		return HAWK_NONE;
+	if (res < HAWK_TIERS_MAX) {
+		hawk_frame_unlink(s, b, res, nr);
+		return nr;
+	}
 	fl->head = *hawk_res_next(s, res, nr);
 	hawk_store(&fl->n, fl->n - 1);
 	return nr;
 }
 
+/* drain.c */
+bool hawk_frame_park(struct hawk_space *s, u32 tier, u32 nr);
+
+/* A frame of a chunk that is being emptied is parked instead: pop what was pushed. */
 static inline void hawk_res_push(struct hawk_space *s, struct hawk_bucket *b, u32 res, u32 nr)
 {
 	struct hawk_freelist *fl = &b->fl[res];
 
 	hawk_assert_held(&b->lock);
-	*hawk_res_next(s, res, nr) = fl->head;
+	if (res < HAWK_TIERS_MAX) {
+		struct hawk_window *w = &s->win[res];
+
+		if (unlikely(hawk_load(&w->drain) != HAWK_NONE) && hawk_frame_park(s, res, nr))
+			return;
+		hawk_store(&w->frame[nr].next, fl->head);
+		w->frame[nr].prev = HAWK_NONE;
+		if (fl->head != HAWK_NONE)
+			w->frame[fl->head].prev = nr;
+		hawk_store(&w->frame[nr].block, HAWK_FRAME_FREE | (u32)(b - s->bucket));
+	} else {
+		*hawk_res_next(s, res, nr) = fl->head;
+	}
 	fl->head = nr;
 	hawk_store(&fl->n, fl->n + 1);
 }
@@ -305,10 +373,18 @@ static inline u64 hawk_vt(u32 tier, u32 gen, u32 frame)
 	return HAWK_VT_VALID | (u64)tier << 56 | (u64)gen << 32 | frame;
 }
 
-/* tier.c */
-u32 hawk_tier_grant(struct hawk_space *s, u32 tier);
-bool hawk_tier_has_room(struct hawk_space *s, u32 tier);
-void hawk_tier_return(struct hawk_space *s, u32 tier);
+/* tier.c: with the tier's lock */
+void hawk_chunk_free(struct hawk_tier *t, u32 chunk);
+u32 hawk_chunk_take(struct hawk_tier *t);
+void hawk_chunk_dirty(struct hawk_tier *t, u32 chunk);
+
+/* grow.c: a space's part in a tier */
+int hawk_window_join(struct hawk_space *s, u32 tier);
+void hawk_window_return(struct hawk_space *s, u32 tier);
+bool hawk_window_has_room(struct hawk_space *s, u32 tier);
+void hawk_window_ask(struct hawk_space *s, u32 tier, u32 home);
+void hawk_window_starve(struct hawk_space *s, u32 tier);
+u32 hawk_window_release(struct hawk_space *s, u32 tier, u32 slot);
 
 /* block.c: the state machine and what hangs on a block */
 extern const u8 hawk_block_next[HAWK_BLOCK_STATES][HAWK_BLOCK_EVENTS];
@@ -364,7 +440,7 @@ static inline void hawk_map_reap(struct hawk_space *s, u32 home)
 }
 
 /* pblru.c: free lists, recency, victims */
-bool hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes);
+void hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes);
 bool hawk_res_steal(struct hawk_space *s, u32 from, u32 home, u32 res);
 bool hawk_res_hint(struct hawk_space *s, u32 home, u32 res);
 void hawk_lru_add(struct hawk_space *s, struct hawk_block *blk);
@@ -387,6 +463,7 @@ enum hawk_reach {
 struct hawk_want {
 	struct hawk_plan *plan;	/* NULL: start no write */
 	bool ahead;		/* writing ahead: displace nothing on flash */
+	bool spare;		/* a chunk drains: do not grow for it */
 	bool again;		/* there will be room after a move */
 	u32 asked[HAWK_REACHES];	/* bit masks of things */
 	u32 res;		/* what to fetch now */
@@ -395,11 +472,18 @@ struct hawk_want {
 
 int hawk_want_ask(struct hawk_space *s, struct hawk_want *w, u32 home, u32 res,
 		  enum hawk_reach reach);
-void hawk_want_fetch(struct hawk_space *s, struct hawk_want *w, u32 home);
+int hawk_want_fetch(struct hawk_space *s, struct hawk_want *w, u32 home);
 int hawk_host_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		    struct hawk_want *w, u32 *got, u32 *frame);
 int hawk_spare_block(struct hawk_space *s, struct hawk_bucket *b, struct hawk_want *w);
 int hawk_room_error(struct hawk_space *s, struct hawk_bucket *b, int ret);
+int hawk_write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
+		     struct hawk_want *w);
+void hawk_evict_clean(struct hawk_space *s, struct hawk_block *blk, const struct hawk_want *w);
+
+/* access.c */
+void hawk_reload_start(struct hawk_space *s, struct hawk_block *blk, u32 tier, u32 frame,
+		       u8 flags, struct hawk_plan *plan);
 
 /* index.c: key -> block */
 int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *key);
@@ -425,7 +509,7 @@ void hawk_vtlb_del(struct hawk_space *s, struct hawk_map *m);
 u64 hawk_vtlb_get(const struct hawk_space *s, u64 lid);
 
 /* plan.c */
-#define HAWK_MF_KEEP	1	/* written ahead: the host frame stays */
+#define HAWK_MF_KEEP	1	/* WRITE ahead: the host frame stays; READ: so does its age */
 bool hawk_plan_full(const struct hawk_plan *p);
 void hawk_plan_add(struct hawk_plan *p, struct hawk_space *s, struct hawk_block *blk,
 		   u32 kind, u8 flags);

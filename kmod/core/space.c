@@ -26,13 +26,13 @@ static int params_check(struct hawk_engine *e, const struct hawk_space_params *p
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		if (p->quota_min[t] > p->quota_max[t])
 			return -EINVAL;
-		if (p->quota_max[t] && !e->tier[t].present)
+		if (p->quota_max[t] && (!e->tier[t].present || e->tier[t].leaving))
 			return -ENOENT;
 	}
 	return 0;
 }
 
-/* The space's part of a tier: its minimum is kept back from the others. */
+/* The space's part of a tier. */
 static int window_init(struct hawk_space *s, const struct hawk_space_params *p, u32 tier)
 {
 	struct hawk_tier *t = &s->engine->tier[tier];
@@ -52,22 +52,13 @@ static int window_init(struct hawk_space *s, const struct hawk_space_params *p, 
 	w->nslots = nslots;
 	if (!w->slot || !w->frame)
 		return -ENOMEM;
-	for (i = 0; i < nslots * fpc; i++)
+	for (i = 0; i < nslots * fpc; i++) {
 		w->frame[i].block = HAWK_NONE;
-
-	hawk_lock(&t->lock);
-	if (t->nfree - t->reserved < w->quota_min) {
-		hawk_unlock(&t->lock);
-		return -ENOSPC;
+		w->frame[i].next = HAWK_NONE;
 	}
-	hawk_store(&t->reserved, t->reserved + w->quota_min);
-	t->nspaces++;
-	hawk_unlock(&t->lock);
-	if (t->kind == HAWK_TIER_HOST)
-		s->host_tiers |= 1u << tier;
-	else
-		s->flash_tiers |= 1u << tier;
-	return 0;
+	for (i = 0; i < nslots; i++)
+		w->slot[i] = HAWK_SLOT_FREE | (i + 1 < nslots ? i + 1 : HAWK_SLOT_END);
+	return hawk_window_join(s, tier);
 }
 
 static void buckets_init(struct hawk_space *s)
@@ -164,7 +155,7 @@ static void windows_return(struct hawk_space *s)
 
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if ((s->host_tiers | s->flash_tiers) & (1u << t))
-			hawk_tier_return(s, t);
+			hawk_window_return(s, t);
 }
 
 int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
@@ -204,6 +195,8 @@ int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
 		goto err_free;
 	buckets_init(s);
 	slots_deal(s);
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		s->win[t].drain = HAWK_NONE;
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		ret = p->quota_max[t] ? window_init(s, p, t) : 0;
 		if (ret)
@@ -230,12 +223,19 @@ u32 hawk_space_frames(const struct hawk_space *s, u32 tier)
 	return tier < HAWK_TIERS_MAX ? s->win[tier].nslots * s->frames_per_chunk : 0;
 }
 
+u32 hawk_space_buckets(const struct hawk_space *s)
+{
+	return s->nbuckets;
+}
+
 u64 hawk_frame_off(struct hawk_space *s, u32 tier, u32 frame)
 {
-	u32 slot = frame / s->frames_per_chunk;
+	u32 chunk = HAWK_NONE;
 
-	if (tier >= HAWK_TIERS_MAX || slot >= hawk_load_acquire(&s->win[tier].owned))
+	if (tier < HAWK_TIERS_MAX)
+		chunk = hawk_slot_chunk(&s->win[tier], frame / s->frames_per_chunk);
+	if (chunk == HAWK_NONE)
 		return ~0ull;
-	return (u64)s->win[tier].slot[slot] * HAWK_CHUNK_BYTES +
+	return (u64)chunk * HAWK_CHUNK_BYTES +
 	       (u64)(frame % s->frames_per_chunk) * s->block_bytes;
 }

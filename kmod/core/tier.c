@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * tier.c - tiers, and which space owns which chunk
+ * tier.c - tiers and the states of their chunks
  *
- * FREE -> OWNED (grant) -> DIRTY (the space ended) -> FREE (the host zeroed it).
- * A space's minimum is honoured by keeping as many chunks back from the others
- * as it has not used of it (hawk_tier.reserved).
+ * FREE -> OWNED (a space grows) -> DIRTY (the space ended, or the chunk was taken from
+ * it) -> FREE (the host zeroed it).  A chunk whose memory the host could not provide
+ * goes from OWNED back to FREE.  Who may have a free chunk is told in grow.c.
  */
 #include "priv.h"
-
-#define HAWK_TIER_SLICE	1024	/* chunks looked at while others wait for the lock */
 
 struct hawk_engine *hawk_engine_create(void)
 {
@@ -50,7 +48,8 @@ int hawk_tier_add(struct hawk_engine *e, u32 kind, u32 chunks, u32 *tier)
 	u32 id, i;
 
 	if (!chunks || chunks > 0x7fffffff ||
-	    (kind != HAWK_TIER_HOST && kind != HAWK_TIER_BLK))
+	    (kind != HAWK_TIER_HOST && kind != HAWK_TIER_BLK &&
+	     kind != HAWK_TIER_DMABUF && kind != HAWK_TIER_MODEL))
 		return -EINVAL;
 	for (id = 0; id < HAWK_TIERS_MAX; id++)
 		if (!e->tier[id].present)
@@ -68,9 +67,12 @@ int hawk_tier_add(struct hawk_engine *e, u32 kind, u32 chunks, u32 *tier)
 	t->chunk = chunk;
 	t->kind = kind;
 	t->nchunks = chunks;
-	hawk_store(&t->nfree, chunks);
+	t->nfree = chunks;
 	t->ndirty = 0;
+	hawk_store(&t->leaving, false);
+	hawk_store(&t->avail, chunks);
 	hawk_store(&t->reserved, 0);
+	hawk_store(&t->claimed, 0);
 	t->free = 0;
 	t->present = true;
 	hawk_unlock(&t->lock);
@@ -98,7 +100,8 @@ int hawk_tier_remove(struct hawk_engine *e, u32 tier)
 	n = t->nchunks;
 	t->chunk = NULL;
 	t->nchunks = 0;
-	hawk_store(&t->nfree, 0);
+	t->nfree = 0;
+	hawk_store(&t->avail, 0);
 	t->present = false;
 	hawk_unlock(&t->lock);
 	hawk_table_free(chunk, n, sizeof(*chunk));
@@ -159,76 +162,58 @@ void hawk_tier_clean(struct hawk_engine *e, u32 tier, u32 chunk)
 	t = &e->tier[tier];
 	hawk_lock(&t->lock);
 	if (chunk < t->nchunks && t->chunk[chunk].state == HAWK_CHUNK_DIRTY) {
-		t->chunk[chunk].state = HAWK_CHUNK_FREE;
-		t->chunk[chunk].next = t->free;
-		t->free = chunk;
-		hawk_store(&t->nfree, t->nfree + 1);
 		t->ndirty--;
+		hawk_chunk_free(t, chunk);
 	}
 	hawk_unlock(&t->lock);
 }
 
-/* Without the lock: may a grant succeed?  Asked by every allocation of a full space. */
-bool hawk_tier_has_room(struct hawk_space *s, u32 tier)
+int hawk_tier_leave(struct hawk_engine *e, u32 tier, bool leaving)
 {
-	struct hawk_tier *t = &s->engine->tier[tier];
-	struct hawk_window *w = &s->win[tier];
-	u32 owned = hawk_load(&w->owned);
+	struct hawk_tier *t;
+	int ret = -ENOENT;
 
-	return owned < w->nslots &&
-	       hawk_load(&t->nfree) > (owned < w->quota_min ? 0 : hawk_load(&t->reserved));
-}
-
-/*
- * Give the space one more chunk.
- * Return: the slot that it fills, or HAWK_NONE.
- */
-u32 hawk_tier_grant(struct hawk_space *s, u32 tier)
-{
-	struct hawk_tier *t = &s->engine->tier[tier];
-	struct hawk_window *w = &s->win[tier];
-	u32 c, slot = HAWK_NONE;
-
+	if (tier >= HAWK_TIERS_MAX)
+		return -ENOENT;
+	t = &e->tier[tier];
 	hawk_lock(&t->lock);
-	if (w->owned >= w->nslots)
-		goto out_unlock;
-	/* within its minimum a space draws on what was kept back for it */
-	if (t->nfree <= (w->owned < w->quota_min ? 0 : t->reserved))
-		goto out_unlock;
-	c = t->free;
-	t->free = t->chunk[c].next;
-	t->chunk[c].state = HAWK_CHUNK_OWNED;
-	hawk_store(&t->nfree, t->nfree - 1);
-	if (w->owned < w->quota_min)
-		hawk_store(&t->reserved, t->reserved - 1);
-	slot = w->owned;
-	w->slot[slot] = c;
-	hawk_store_release(&w->owned, slot + 1);	/* pairs with hawk_frame_off() */
-out_unlock:
-	hawk_unlock(&t->lock);
-	return slot;
-}
-
-/* The space ends: its chunks must be cleaned before somebody else has them. */
-void hawk_tier_return(struct hawk_space *s, u32 tier)
-{
-	struct hawk_tier *t = &s->engine->tier[tier];
-	struct hawk_window *w = &s->win[tier];
-	u32 i;
-
-	hawk_lock(&t->lock);
-	if (w->owned < w->quota_min)
-		hawk_store(&t->reserved, t->reserved - (w->quota_min - w->owned));
-	for (i = 0; i < w->owned; i++) {
-		t->chunk[w->slot[i]].state = HAWK_CHUNK_DIRTY;
-		t->ndirty++;
-		if (i % HAWK_TIER_SLICE == HAWK_TIER_SLICE - 1) {
-			hawk_unlock(&t->lock);
-			hawk_relax();
-			hawk_lock(&t->lock);
-		}
+	if (t->present) {
+		hawk_store(&t->leaving, leaving);
+		hawk_store(&t->avail, leaving ? 0 : t->nfree);
+		ret = 0;
 	}
-	hawk_store(&w->owned, 0);
-	t->nspaces--;
 	hawk_unlock(&t->lock);
+	return ret;
+}
+
+/* ---- states of a chunk; the tier is locked ---- */
+
+void hawk_chunk_free(struct hawk_tier *t, u32 chunk)
+{
+	hawk_assert_held(&t->lock);
+	t->chunk[chunk].state = HAWK_CHUNK_FREE;
+	t->chunk[chunk].next = t->free;
+	t->free = chunk;
+	t->nfree++;
+	hawk_store(&t->avail, t->leaving ? 0 : t->nfree);
+}
+
+/* There is a free one. */
+u32 hawk_chunk_take(struct hawk_tier *t)
+{
+	u32 chunk = t->free;
+
+	hawk_assert_held(&t->lock);
+	t->free = t->chunk[chunk].next;
+	t->chunk[chunk].state = HAWK_CHUNK_OWNED;
+	t->nfree--;
+	hawk_store(&t->avail, t->leaving ? 0 : t->nfree);
+	return chunk;
+}
+
+void hawk_chunk_dirty(struct hawk_tier *t, u32 chunk)
+{
+	hawk_assert_held(&t->lock);
+	t->chunk[chunk].state = HAWK_CHUNK_DIRTY;
+	t->ndirty++;
 }

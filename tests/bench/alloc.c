@@ -14,6 +14,7 @@
 
 #include "../../kmod/core/core.h"
 #include "bench.h"
+#include "grow.h"
 #include "lru.h"
 
 #define FRAMES		65536u	/* 8 GiB of blocks of 128 KiB */
@@ -55,8 +56,12 @@ static void one_ours(struct worker *w)
 {
 	struct hawk_space *s = w->sh->space;
 	u64 vt, lid = next_lid(w);
+	int ret;
 
-	bench_check(hawk_block_alloc(s, lid, NULL, HAWK_TIER_ANY, w->n, NULL, &vt), "alloc");
+	do {
+		ret = hawk_block_alloc(s, lid, NULL, HAWK_TIER_ANY, w->n, NULL, &vt);
+	} while (bench_grew(s, ret));
+	bench_check(ret, "alloc");
 	bench_check(hawk_block_put(s, lid, NULL, false, w->n), "put");
 	bench_keep(vt);
 }

@@ -13,6 +13,7 @@
 
 #include "../../kmod/core/core.h"
 #include "bench.h"
+#include "grow.h"
 #include "lru.h"
 
 #define BLOCK_TOKENS	512u
@@ -76,6 +77,7 @@ static u64 run_space(struct hawk_space *s)
 	struct hawk_ref ref;
 	u64 hits = 0, lid, vt;
 	size_t i;
+	int ret;
 
 	for (i = 0; i < trace_len; i++) {
 		memcpy(key, &trace[i].id, sizeof(trace[i].id));
@@ -84,7 +86,10 @@ static u64 run_space(struct hawk_space *s)
 			continue;
 		}
 		lid = HAWK_LID(trace[i].seq, 0, 0, trace[i].pos * BLOCK_TOKENS);
-		bench_check(hawk_block_alloc(s, lid, NULL, HAWK_TIER_ANY, i, NULL, &vt), "alloc");
+		do {
+			ret = hawk_block_alloc(s, lid, NULL, HAWK_TIER_ANY, i, NULL, &vt);
+		} while (bench_grew(s, ret));
+		bench_check(ret, "alloc");
 		bench_check(hawk_block_put(s, lid, key, false, i), "put");
 	}
 	return hits;

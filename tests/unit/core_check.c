@@ -33,7 +33,7 @@ static struct hawk_block *block(struct fix *f, u32 n, u32 state)
 
 static void write_ahead(struct fix *f, u32 n)
 {
-	assert_int_equal(hawk_space_writeback(f->s, HOST, 1024, host_plan(&f->h, n)), n);
+	assert_int_equal(host_space_writeback(f->s, HOST, 1024, host_plan(&f->h, n)), n);
 	host_submit(&f->h);
 }
 
@@ -57,8 +57,8 @@ static int setup(void **state)
 	write_ahead(f, 3);
 	host_drain(&f->h);
 	/* 0 gives its frame to 8, 1 to the reload of 0 */
-	assert_int_equal(hawk_block_alloc(f->s, LID(8), NULL, HOST, 9, NULL, &vt), 0);
-	assert_int_equal(hawk_block_reload(f->s, LID(0), HOST, 10, host_plan(&f->h, 1)),
+	assert_int_equal(host_block_alloc(f->s, LID(8), NULL, HOST, 9, NULL, &vt), 0);
+	assert_int_equal(host_block_reload(f->s, LID(0), HOST, 10, host_plan(&f->h, 1)),
 			 -EINPROGRESS);
 	host_submit(&f->h);
 	write_ahead(f, 2);
@@ -117,8 +117,9 @@ static void frames(void **state)
 
 	assert_in_range(fl->n, 2, 7);
 	SPOIL(fl->head, 8, "free frame outside the owned chunks");
-	SPOIL(flash[fl->head].block, 1, "free frame has a block");
-	SPOIL(flash[fl->head].next, fl->head, "loop in a free list");
+	SPOIL(flash[fl->head].block, 1, "free frame is not where it says");
+	SPOIL(flash[fl->head].next, fl->head, "free frame is not where it says");
+	SPOIL(flash[fl->head].prev, fl->head, "free frame is not where it says");
 	SPOIL(fl->n, fl->n + 1, "free frames miscounted");
 	SPOIL(host[f->ready->hframe].block, 16, "frame of no block");
 	SPOIL(host[f->ready->hframe].block, f->clean - f->s->block,

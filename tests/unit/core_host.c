@@ -90,6 +90,60 @@ void host_space_end(struct host *h, struct hawk_space *s)
 	free(vtlb);
 }
 
+bool host_grew(struct hawk_space *s, int ret)
+{
+	struct hawk_grant g;
+
+	if (ret != -ENOBUFS)
+		return false;
+	if (!hawk_space_grow(s, &g))
+		hawk_space_grown(s, &g, true);
+	return true;
+}
+
+int host_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64 now,
+		     struct hawk_plan *plan, u64 *vt)
+{
+	int ret;
+
+	do {
+		ret = hawk_block_alloc(s, lid, key, tier, now, plan, vt);
+	} while (host_grew(s, ret));
+	return ret;
+}
+
+int host_block_reload(struct hawk_space *s, u64 lid, u32 tier, u64 now, struct hawk_plan *plan)
+{
+	int ret;
+
+	do {
+		ret = hawk_block_reload(s, lid, tier, now, plan);
+	} while (host_grew(s, ret));
+	return ret;
+}
+
+int host_block_unshare(struct hawk_space *s, u64 lid, u64 now, struct hawk_plan *plan,
+		       u64 *vt, struct hawk_ref *ref)
+{
+	int ret;
+
+	do {
+		ret = hawk_block_unshare(s, lid, now, plan, vt, ref);
+	} while (host_grew(s, ret));
+	return ret;
+}
+
+int host_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_plan *plan)
+{
+	u32 first = plan->n;
+	int ret;
+
+	do {
+		ret = hawk_space_writeback(s, tier, want, plan);
+	} while (host_grew(s, ret));
+	return plan->n - first;
+}
+
 void host_clean(struct host *h, u32 max)
 {
 	u32 t, n, c;
@@ -236,7 +290,7 @@ int host_alloc(struct host *h, struct hawk_space *s, u64 lid, const u8 *key, u64
 	int ret;
 
 	for (;;) {
-		ret = hawk_block_alloc(s, lid, key, HAWK_TIER_ANY, now, host_plan(h, HOST_PLAN),
+		ret = host_block_alloc(s, lid, key, HAWK_TIER_ANY, now, host_plan(h, HOST_PLAN),
 				       vt);
 		if (ret != -EAGAIN)
 			return ret;
@@ -262,7 +316,7 @@ int host_reload(struct host *h, struct hawk_space *s, u64 lid, u64 now)
 	int ret;
 
 	for (;;) {
-		ret = hawk_block_reload(s, lid, HAWK_TIER_ANY, now, host_plan(h, HOST_PLAN));
+		ret = host_block_reload(s, lid, HAWK_TIER_ANY, now, host_plan(h, HOST_PLAN));
 		if (ret != -EAGAIN && ret != -EINPROGRESS)
 			return ret;
 		assert_true(tries++ < 100);

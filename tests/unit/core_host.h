@@ -78,6 +78,20 @@ void host_run(struct host *h);
 void host_write(struct host *h, struct hawk_space *s, u64 vt, u64 tag);
 u64 host_read(struct host *h, struct hawk_space *s, u64 vt);
 
+/*
+ * Gives the space the chunk that a call wanted which returned @ret; true: it returned
+ * -ENOBUFS, call it again.
+ */
+bool host_grew(struct hawk_space *s, int ret);
+
+/* The engine's calls, where growing is not what is tested. */
+int host_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64 now,
+		     struct hawk_plan *plan, u64 *vt);
+int host_block_reload(struct hawk_space *s, u64 lid, u32 tier, u64 now, struct hawk_plan *plan);
+int host_block_unshare(struct hawk_space *s, u64 lid, u64 now, struct hawk_plan *plan,
+		       u64 *vt, struct hawk_ref *ref);
+int host_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_plan *plan);
+
 /* Fails the test with the broken invariant. */
 void host_check(struct hawk_space *s);
 

@@ -49,7 +49,7 @@ static void alloc_put_find(void **state)
 
 	host_key(key, 7);
 	assert_int_equal(hawk_block_find(f->s, key, false, 1, &lid, &got, &ref), -ENOENT);
-	assert_int_equal(hawk_block_alloc(f->s, LID(1) + 5, key, HAWK_TIER_ANY, 1, NULL, &vt), 0);
+	assert_int_equal(host_block_alloc(f->s, LID(1) + 5, key, HAWK_TIER_ANY, 1, NULL, &vt), 0);
 	host_check(f->s);
 	/* announced, not there yet */
 	assert_int_equal(hawk_block_find(f->s, key, false, 1, &lid, &got, &ref), -EAGAIN);
@@ -94,7 +94,7 @@ static void old_names_stay_dead(void **state)
 	assert_int_equal(host_fill(&f->h, f->s, LID(1), NULL, 1, 1), 0);
 	assert_int_equal(hawk_block_ref(f->s, LID(1), &was, &old), 0);
 	assert_int_equal(hawk_block_free(f->s, LID(1)), 0);
-	assert_int_equal(hawk_block_alloc(f->s, LID(1), NULL, 0, 2, NULL, &vt), 0);
+	assert_int_equal(host_block_alloc(f->s, LID(1), NULL, 0, 2, NULL, &vt), 0);
 	assert_int_equal(hawk_block_ref(f->s, LID(1), &vt, &ref), 0);
 	/* the last to go is the first to be used again */
 	assert_int_equal(ref.block, old.block);
@@ -102,7 +102,7 @@ static void old_names_stay_dead(void **state)
 	assert_int_not_equal(ref.gen, old.gen);
 	assert_int_not_equal(HAWK_VT_GEN(vt), HAWK_VT_GEN(was));
 	assert_int_equal(hawk_block_unpin(f->s, old), -ESTALE);
-	assert_int_equal(hawk_block_unshare(f->s, LID(1), 3, NULL, &vt, &old), -ESTALE);
+	assert_int_equal(host_block_unshare(f->s, LID(1), 3, NULL, &vt, &old), -ESTALE);
 	old.block = 1u << 30;
 	assert_int_equal(hawk_block_unpin(f->s, old), -ESTALE);
 	assert_int_equal(hawk_block_unpin(f->s, ref), 0);
@@ -179,7 +179,7 @@ static void fork_and_unshare(void **state)
 	assert_int_equal(hawk_space_translate(f->s, LID(1)), hawk_space_translate(f->s, LID(2)));
 	assert_int_equal(hawk_block_pin(f->s, LID(2), 2, &a, &ref), 0);
 	old = ref;
-	assert_int_equal(hawk_block_unshare(f->s, LID(2), 3, host_plan(&f->h, 4), &b, &ref), 0);
+	assert_int_equal(host_block_unshare(f->s, LID(2), 3, host_plan(&f->h, 4), &b, &ref), 0);
 	assert_int_equal(f->h.plan.n, 1);
 	host_run(&f->h);
 	host_check(f->s);
@@ -194,7 +194,7 @@ static void fork_and_unshare(void **state)
 
 	/* now private: unshare changes it in place */
 	assert_int_equal(hawk_block_pin(f->s, LID(2), 5, &a, &ref), 0);
-	assert_int_equal(hawk_block_unshare(f->s, LID(2), 6, host_plan(&f->h, 4), &b, &ref), 0);
+	assert_int_equal(host_block_unshare(f->s, LID(2), 6, host_plan(&f->h, 4), &b, &ref), 0);
 	assert_int_equal(f->h.plan.n, 0);
 	assert_int_equal(a, b);
 	assert_int_equal(hawk_block_put(f->s, LID(2), NULL, false, 7), 0);
@@ -209,7 +209,7 @@ static void owner_dies(void **state)
 	struct hawk_stats st;
 	u64 vt;
 
-	assert_int_equal(hawk_block_alloc(f->s, LID(1), NULL, 0, 1, NULL, &vt), 0);
+	assert_int_equal(host_block_alloc(f->s, LID(1), NULL, 0, 1, NULL, &vt), 0);
 	assert_int_equal(hawk_block_ref(f->s, LID(1), &vt, &ref), 0);
 	assert_int_equal(hawk_block_unpin(f->s, ref), 0);
 	assert_int_equal(hawk_block_ref(f->s, LID(1), &vt, &ref), -ENOENT);

@@ -139,7 +139,7 @@ static void ahead_is_no_eviction(void **state)
 	fix_init(&f, 1, 2, 64);
 	for (i = 0; i < 4; i++)
 		fill(&f, i);
-	assert_int_equal(hawk_space_writeback(f.s, 0, 1024, host_plan(&f.h, 4)), 4);
+	assert_int_equal(host_space_writeback(f.s, 0, 1024, host_plan(&f.h, 4)), 4);
 	host_run(&f.h);
 	assert_int_equal(f.n, 4);
 	assert_int_equal(count(&f, HAWK_FATE_AHEAD), 4);

@@ -48,7 +48,7 @@ static void fill(struct fix *f, u32 n)
 
 static void touch(struct fix *f, u32 n)
 {
-	assert_int_equal(hawk_block_reload(f->s, LID(n), 0, ++f->now, NULL), 0);
+	assert_int_equal(host_block_reload(f->s, LID(n), 0, ++f->now, NULL), 0);
 }
 
 /* 'h' in the host tier, 'f' on flash, '-' gone */
@@ -156,12 +156,12 @@ static void full_plan(void **state)
 	assert_int_equal(hawk_block_fork(f.s, LID(2), LID(9)), 0);
 	ref = pin(&f, 2);
 	full = host_plan(&f.h, 0);
-	assert_int_equal(hawk_block_reload(f.s, LID(0), 0, ++f.now, full), -EAGAIN);
-	assert_int_equal(hawk_block_unshare(f.s, LID(2), ++f.now, full, &vt, &ref), -EAGAIN);
-	assert_int_equal(hawk_space_writeback(f.s, 0, 1024, full), 0);
+	assert_int_equal(host_block_reload(f.s, LID(0), 0, ++f.now, full), -EAGAIN);
+	assert_int_equal(host_block_unshare(f.s, LID(2), ++f.now, full, &vt, &ref), -EAGAIN);
+	assert_int_equal(host_space_writeback(f.s, 0, 1024, full), 0);
 	fill(&f, 5);
 	full = host_plan(&f.h, 0);
-	assert_int_equal(hawk_block_alloc(f.s, LID(6), NULL, 0, ++f.now, full, &vt), -EAGAIN);
+	assert_int_equal(host_block_alloc(f.s, LID(6), NULL, 0, ++f.now, full, &vt), -EAGAIN);
 	assert_int_equal(full->n, 0);
 	expect(&f, 0, "f-hhhh");
 	assert_int_equal(hawk_block_unpin(f.s, ref), 0);
@@ -207,7 +207,7 @@ static void copies_give_way_to_blocks(void **state)
 	fix_init(&f, 2, 1, 1, 32);
 	for (i = 0; i < 8; i++)
 		fill(&f, i);
-	assert_int_equal(hawk_space_writeback(f.s, 0, 512, host_plan(&f.h, 16)), 4);
+	assert_int_equal(host_space_writeback(f.s, 0, 512, host_plan(&f.h, 16)), 4);
 	host_run(&f.h);
 	expect(&f, 0, "hhhhhhhh");
 	for (i = 0; i < 4; i++)
@@ -228,18 +228,18 @@ static void write_ahead_makes_eviction_free(void **state)
 	fix_init(&f, 4, 8, 2, 64);
 	for (i = 0; i < 16; i++)
 		fill(&f, i);
-	assert_int_equal(hawk_space_writeback(f.s, 0, 0, host_plan(&f.h, 16)), 0);
+	assert_int_equal(host_space_writeback(f.s, 0, 0, host_plan(&f.h, 16)), 0);
 	/* half of it, the cold half */
-	i = hawk_space_writeback(f.s, 0, 512, host_plan(&f.h, 16));
+	i = host_space_writeback(f.s, 0, 512, host_plan(&f.h, 16));
 	assert_in_range(i, 8, 10);
 	host_run(&f.h);
 	host_check(f.s);
 	/* that is enough */
-	assert_int_equal(hawk_space_writeback(f.s, 0, 512, host_plan(&f.h, 16)), 0);
+	assert_int_equal(host_space_writeback(f.s, 0, 512, host_plan(&f.h, 16)), 0);
 	expect(&f, 0, "hhhhhhhhhhhhhhhh");
 	for (i = 16; i < 20; i++) {
 		/* without a plan: nothing may be written */
-		assert_int_equal(hawk_block_alloc(f.s, LID(i), NULL, 0, ++f.now, NULL, &vt), 0);
+		assert_int_equal(host_block_alloc(f.s, LID(i), NULL, 0, ++f.now, NULL, &vt), 0);
 		host_write(&f.h, f.s, vt, i + 1);
 		assert_int_equal(hawk_block_put(f.s, LID(i), NULL, false, f.now), 0);
 	}
@@ -262,7 +262,7 @@ static void write_ahead_keeps_the_order(void **state)
 	fix_init(&f, 1, 2, 1, 32);
 	for (i = 0; i < 4; i++)
 		fill(&f, i);
-	assert_int_equal(hawk_space_writeback(f.s, 0, 1024, host_plan(&f.h, 16)), 4);
+	assert_int_equal(host_space_writeback(f.s, 0, 1024, host_plan(&f.h, 16)), 4);
 	touch(&f, 0);	/* while its write is in flight */
 	host_run(&f.h);
 	fill(&f, 4);
@@ -340,7 +340,7 @@ static void failing_drive(void **state)
 	for (i = 4; i < 20; i++) {
 		u32 tries = 0;
 
-		while (hawk_block_alloc(f.s, LID(i), NULL, 0, ++f.now, host_plan(&f.h, 1), &vt)) {
+		while (host_block_alloc(f.s, LID(i), NULL, 0, ++f.now, host_plan(&f.h, 1), &vt)) {
 			assert_int_equal(f.h.plan.n, 1);
 			f.h.plan_move[0].result = -EIO;
 			hawk_move_complete(&f.h.plan_move[0]);
@@ -518,10 +518,10 @@ static void preferred_tier(void **state)
 	p.quota_max[b] = 1;
 	s = host_space(&h, &p);
 	for (i = 0; i < 2 * PER_CHUNK; i++) {
-		assert_int_equal(hawk_block_alloc(s, LID(i), NULL, b, 1, NULL, &vt), 0);
+		assert_int_equal(host_block_alloc(s, LID(i), NULL, b, 1, NULL, &vt), 0);
 		assert_int_equal(HAWK_VT_TIER(vt), i < PER_CHUNK ? b : a);
 	}
-	assert_int_equal(hawk_block_alloc(s, LID(i), NULL, 7, 1, NULL, &vt), -EDQUOT);
+	assert_int_equal(host_block_alloc(s, LID(i), NULL, 7, 1, NULL, &vt), -EDQUOT);
 	host_space_end(&h, s);
 	host_fini(&h);
 }
@@ -593,7 +593,7 @@ static void hit_rate_near_global_lru(void **state)
 				hi = (lo + hi) / 2;
 		lid = HAWK_LID(1 + lo / 64, lo % 4, 0, lo / 4 % 16 * 16);
 		ref_hits += ref_access(ref, lo);
-		if (hawk_block_reload(s, lid, 0, k, NULL) == 0)
+		if (host_block_reload(s, lid, 0, k, NULL) == 0)
 			hits++;
 		else
 			assert_int_equal(host_fill(&h, s, lid, NULL, 1, k), 0);

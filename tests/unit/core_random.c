@@ -300,7 +300,7 @@ static void op_alloc(struct model *m)
 		key_of(key, k);
 		look_key(m, k);
 	}
-	ret = hawk_block_alloc(m->s, lid_of(lid) + below(16), k < 0 ? NULL : key,
+	ret = host_block_alloc(m->s, lid_of(lid) + below(16), k < 0 ? NULL : key,
 			       below(4) ? HAWK_TIER_ANY : below(3), ++t.now, plan, &vt);
 	if (ret == -EEXIST) {
 		/* the block of that key may have been dropped by this very call */
@@ -451,7 +451,7 @@ static void op_reload(struct model *m)
 
 	if (!look(m, lid))
 		return;
-	ret = hawk_block_reload(m->s, lid_of(lid), HAWK_TIER_ANY, ++t.now, plan);
+	ret = host_block_reload(m->s, lid_of(lid), HAWK_TIER_ANY, ++t.now, plan);
 	if (!ret) {
 		EXPECT(!hawk_block_ref(m->s, lid_of(lid), &vt, &ref));
 		EXPECT(t.h.tier[HAWK_VT_TIER(vt)].kind == HAWK_TIER_HOST);
@@ -497,7 +497,7 @@ static void op_unshare(struct model *m)
 		return;
 	lid = lid_any(m, o);
 	ref = m->obj[o].ref;
-	ret = hawk_block_unshare(m->s, lid_of(lid), ++t.now, plan, &vt, &ref);
+	ret = host_block_unshare(m->s, lid_of(lid), ++t.now, plan, &vt, &ref);
 	if (ret == -EBUSY) {
 		EXPECT(m->obj[o].lids == 1 && (m->obj[o].pins > 1 || m->obj[o].leases ||
 					       t.h.nmoves));
@@ -574,7 +574,7 @@ static void op_writeback(struct model *m)
 {
 	if (t.h.nmoves > HOST_MOVES - HOST_PLAN - 1)
 		return;
-	hawk_space_writeback(m->s, below(2), below(1025), host_plan(&t.h, 1 + below(8)));
+	host_space_writeback(m->s, below(2), below(1025), host_plan(&t.h, 1 + below(8)));
 	host_submit(&t.h);
 }
 

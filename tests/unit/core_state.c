@@ -148,7 +148,7 @@ static int alloc(struct walk *w, u64 lid, struct hawk_plan *plan)
 {
 	u64 vt;
 
-	return hawk_block_alloc(w->s, lid, NULL, HAWK_TIER_ANY, ++w->now, plan, &vt);
+	return host_block_alloc(w->s, lid, NULL, HAWK_TIER_ANY, ++w->now, plan, &vt);
 }
 
 static void fill(struct walk *w, u64 lid)
@@ -162,7 +162,7 @@ static void start_evicting(struct walk *w)
 {
 	fill(w, LID(2));
 	fill(w, LID(1));
-	assert_int_equal(hawk_block_reload(w->s, LID(2), 0, ++w->now, NULL), 0);
+	assert_int_equal(host_block_reload(w->s, LID(2), 0, ++w->now, NULL), 0);
 	assert_int_equal(alloc(w, LID(3), host_plan(&w->h, 1)), -EAGAIN);
 	assert_int_equal(w->h.plan.n, 1);
 	went(w, HAWK_BLOCK_READY, HAWK_EV_EVICT);
@@ -185,7 +185,7 @@ static void to_flash(struct walk *w)
 static void start_reloading(struct walk *w)
 {
 	to_flash(w);
-	assert_int_equal(hawk_block_reload(w->s, LID(1), 0, ++w->now, host_plan(&w->h, 1)),
+	assert_int_equal(host_block_reload(w->s, LID(1), 0, ++w->now, host_plan(&w->h, 1)),
 			 -EINPROGRESS);
 	assert_int_equal(w->h.plan.n, 1);
 	went(w, HAWK_BLOCK_FLASH, HAWK_EV_RELOAD);
@@ -237,9 +237,9 @@ static void walk_ready(struct walk *w)
 
 	fill(w, LID(1));
 	ref = pin(w, LID(1), 0);
-	assert_int_equal(hawk_block_unshare(w->s, LID(1), ++w->now, NULL, &vt, &ref), 0);
+	assert_int_equal(host_block_unshare(w->s, LID(1), ++w->now, NULL, &vt, &ref), 0);
 	went(w, HAWK_BLOCK_READY, HAWK_EV_REWRITE);
-	assert_int_equal(hawk_block_unshare(w->s, LID(1), ++w->now, NULL, &vt, &ref), -EAGAIN);
+	assert_int_equal(host_block_unshare(w->s, LID(1), ++w->now, NULL, &vt, &ref), -EAGAIN);
 	assert_int_equal(hawk_block_unpin(w->s, ref), 0);
 	went(w, HAWK_BLOCK_FILLING, HAWK_EV_END);
 	clear(w);
@@ -253,7 +253,7 @@ static void walk_evicting(struct walk *w)
 	/* a pin keeps the frame, and what is being read from it is not rewritten */
 	start_evicting(w);
 	ref = pin(w, LID(1), 0);
-	assert_int_equal(hawk_block_unshare(w->s, LID(1), ++w->now, NULL, &vt, &ref), -EAGAIN);
+	assert_int_equal(host_block_unshare(w->s, LID(1), ++w->now, NULL, &vt, &ref), -EAGAIN);
 	assert_int_equal(hawk_block_put(w->s, LID(1), NULL, false, ++w->now), -EINVAL);
 	complete(w, 0);
 	went(w, HAWK_BLOCK_EVICTING, HAWK_EV_KEPT);
@@ -286,7 +286,7 @@ static void walk_flash(struct walk *w)
 	start_reloading(w);
 	complete(w, 0);
 	went(w, HAWK_BLOCK_RELOADING, HAWK_EV_LOADED);
-	assert_int_equal(hawk_block_reload(w->s, LID(2), 0, ++w->now, NULL), 0);
+	assert_int_equal(host_block_reload(w->s, LID(2), 0, ++w->now, NULL), 0);
 	assert_int_equal(alloc(w, LID(3), NULL), 0);
 	went(w, HAWK_BLOCK_READY, HAWK_EV_EVICT_CLEAN);
 	pin(w, LID(1), -EAGAIN);
@@ -301,7 +301,7 @@ static void walk_reloading(struct walk *w)
 {
 	start_reloading(w);
 	pin(w, LID(1), -EAGAIN);
-	assert_int_equal(hawk_block_reload(w->s, LID(1), 0, ++w->now, NULL), -EINPROGRESS);
+	assert_int_equal(host_block_reload(w->s, LID(1), 0, ++w->now, NULL), -EINPROGRESS);
 	complete(w, -ECANCELED);
 	went(w, HAWK_BLOCK_RELOADING, HAWK_EV_CANCELED);
 	clear(w);

@@ -157,7 +157,7 @@ static void op_fill(struct worker *w, u32 nr, const u8 *key, u64 now)
 	int ret;
 
 	fill_begin(nr);
-	ret = hawk_block_alloc(t.s, lid, key, HAWK_TIER_ANY, now, plan(w), &vt);
+	ret = host_block_alloc(t.s, lid, key, HAWK_TIER_ANY, now, plan(w), &vt);
 	plan_run(w);
 	if (!ret) {
 		bytes_write(vt, tag_new(w, nr));
@@ -179,7 +179,7 @@ static void op_unshare(struct worker *w, u32 nr, u64 now, struct hawk_ref *ref)
 	int ret;
 
 	fill_begin(nr);
-	ret = hawk_block_unshare(t.s, lid_of(nr), now, plan(w), &vt, ref);
+	ret = host_block_unshare(t.s, lid_of(nr), now, plan(w), &vt, ref);
 	plan_run(w);
 	if (!ret) {
 		CHECK(tag_ok(bytes_read(vt), nr));
@@ -195,7 +195,7 @@ static void op_pin(struct worker *w, u32 nr, u64 now)
 	u64 vt, tag;
 	int ret, i;
 
-	ret = hawk_block_reload(t.s, lid_of(nr), HAWK_TIER_ANY, now, plan(w));
+	ret = host_block_reload(t.s, lid_of(nr), HAWK_TIER_ANY, now, plan(w));
 	plan_run(w);
 	if (ret == -ENOENT || hawk_block_pin(t.s, lid_of(nr), now, &vt, &ref))
 		return;
@@ -254,7 +254,7 @@ static void op_any(struct worker *w)
 		hawk_block_free(t.s, lid_of(nr));
 		break;
 	case 14:
-		hawk_space_writeback(t.s, 0, 512, plan(w));
+		host_space_writeback(t.s, 0, 512, plan(w));
 		plan_run(w);
 		break;
 	default:

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * grow.c - a space's part in a tier: it joins, grows, is starved, and leaves
+ *
+ * Who may have a free chunk:
+ *	a space below its minimum: always, as the minima that are not used yet
+ *		(hawk_tier.reserved) are kept back from all others;
+ *	a space with claims: unless it is kept back for a minimum;
+ *	all others: unless it is kept back for a minimum or a claim (hawk_tier.claimed).
+ * A claim is a chunk taken from a space that had more than its share, kept for the
+ * one it was taken for.  While it waits to be zeroed it is not among the free ones,
+ * so there may be fewer of those than are kept back.
+ *
+ * Growth has two steps, because the host may have to sleep for the memory:
+ *	grow	the chunk is OWNED and counted, its slot is HAWK_SLOT_GROWS
+ *	grown	the slot names the chunk, its frames are dealt to the buckets
+ * A frame number is learnt under a bucket's lock only after that, so whoever knows
+ * one may read its slot without a lock.
+ */
+#include "priv.h"
+
+/* Free chunks that @w must leave to others. */
+static u32 kept_back(const struct hawk_tier *t, const struct hawk_window *w)
+{
+	if (w->owned < w->quota_min)
+		return 0;
+	return w->claims ? t->reserved : t->reserved + t->claimed;
+}
+
+/* Without the lock: may it grow?  Asked by every allocation of a full space. */
+bool hawk_window_has_room(struct hawk_space *s, u32 tier)
+{
+	const struct hawk_tier *t = &s->engine->tier[tier];
+	const struct hawk_window *w = &s->win[tier];
+	u32 owned = hawk_load(&w->owned), avail;
+
+	if (owned >= hawk_load(&w->limit))
+		return false;
+	avail = hawk_load(&t->avail);
+	if (!avail || owned < hawk_load(&w->quota_min))
+		return avail;
+	return avail > hawk_load(&t->reserved) +
+		       (hawk_load(&w->claims) ? 0 : hawk_load(&t->claimed));
+}
+
+/* Bucket @home wants a chunk: what hawk_space_grow() shall look for. */
+void hawk_window_ask(struct hawk_space *s, u32 tier, u32 home)
+{
+	hawk_store(&s->win[tier].hungry, home + 1);
+}
+
+/* It evicts: is that because others have all chunks? */
+void hawk_window_starve(struct hawk_space *s, u32 tier)
+{
+	struct hawk_window *w = &s->win[tier];
+
+	if (!hawk_load(&w->starved) && hawk_load(&w->owned) < hawk_load(&w->limit))
+		hawk_store(&w->starved, 1);
+}
+
+/* Its minimum is kept back from the others from now on. */
+int hawk_window_join(struct hawk_space *s, u32 tier)
+{
+	struct hawk_tier *t = &s->engine->tier[tier];
+	struct hawk_window *w = &s->win[tier];
+
+	hawk_lock(&t->lock);
+	if ((u64)t->reserved + t->claimed + w->quota_min > t->avail) {
+		hawk_unlock(&t->lock);
+		return -ENOSPC;
+	}
+	hawk_store(&t->reserved, t->reserved + w->quota_min);
+	t->nspaces++;
+	hawk_store(&w->limit, w->nslots);
+	if (t->kind == HAWK_TIER_BLK)
+		hawk_store(&s->flash_tiers, s->flash_tiers | 1u << tier);
+	else
+		hawk_store(&s->host_tiers, s->host_tiers | 1u << tier);
+	hawk_unlock(&t->lock);
+	return 0;
+}
+
+static void drop_claims(struct hawk_tier *t, struct hawk_window *w)
+{
+	hawk_store(&t->claimed, t->claimed - w->claims);
+	hawk_store(&w->claims, 0);
+}
+
+/* Nothing is kept back for it any more and it gets nothing. */
+static void drop_quota(struct hawk_tier *t, struct hawk_window *w)
+{
+	if (w->owned < w->quota_min)
+		hawk_store(&t->reserved, t->reserved - (w->quota_min - w->owned));
+	drop_claims(t, w);
+	hawk_store(&w->quota_min, 0);
+	hawk_store(&w->quota_max, 0);
+	hawk_store(&w->limit, 0);
+}
+
+/* A slot loses its chunk; the tier is locked.  Return: the chunk. */
+u32 hawk_window_release(struct hawk_space *s, u32 tier, u32 slot)
+{
+	struct hawk_tier *t = &s->engine->tier[tier];
+	struct hawk_window *w = &s->win[tier];
+	u32 chunk = w->slot[slot];
+
+	hawk_assert_held(&t->lock);
+	hawk_store(&w->slot[slot], HAWK_SLOT_FREE | w->free_slot);
+	w->free_slot = slot;
+	hawk_store(&w->owned, w->owned - 1);
+	if (w->owned < w->quota_min)
+		hawk_store(&t->reserved, t->reserved + 1);
+	return chunk;
+}
+
+/* The space ends: its chunks must be cleaned before somebody else has them. */
+void hawk_window_return(struct hawk_space *s, u32 tier)
+{
+	struct hawk_tier *t = &s->engine->tier[tier];
+	struct hawk_window *w = &s->win[tier];
+	u32 i;
+
+	hawk_lock(&t->lock);
+	drop_quota(t, w);
+	for (i = 0; i < w->nslots; i++) {
+		if (hawk_slot_chunk(w, i) != HAWK_NONE)
+			hawk_chunk_dirty(t, hawk_window_release(s, tier, i));
+		if (i % HAWK_TIER_SLICE == HAWK_TIER_SLICE - 1) {
+			hawk_unlock(&t->lock);
+			hawk_relax();
+			hawk_lock(&t->lock);
+		}
+	}
+	t->nspaces--;
+	hawk_unlock(&t->lock);
+}
+
+int hawk_space_leave(struct hawk_space *s, u32 tier)
+{
+	struct hawk_tier *t;
+	struct hawk_window *w;
+	int ret = 0;
+
+	if (tier >= HAWK_TIERS_MAX)
+		return 0;
+	t = &s->engine->tier[tier];
+	w = &s->win[tier];
+	hawk_lock(&t->lock);
+	if (w->owned) {
+		ret = -EBUSY;
+	} else if ((s->host_tiers | s->flash_tiers) & 1u << tier) {
+		drop_quota(t, w);
+		hawk_store(&s->host_tiers, s->host_tiers & ~(1u << tier));
+		hawk_store(&s->flash_tiers, s->flash_tiers & ~(1u << tier));
+		t->nspaces--;
+	}
+	hawk_unlock(&t->lock);
+	return ret;
+}
+
+/* ---- growing ---- */
+
+static bool grant(struct hawk_space *s, u32 tier, struct hawk_grant *g)
+{
+	struct hawk_tier *t = &s->engine->tier[tier];
+	struct hawk_window *w = &s->win[tier];
+	bool ok;
+
+	hawk_lock(&t->lock);
+	ok = w->owned < w->limit && t->avail > kept_back(t, w);
+	if (ok) {
+		if (w->owned < w->quota_min) {
+			hawk_store(&t->reserved, t->reserved - 1);
+		} else if (w->claims) {
+			hawk_store(&w->claims, w->claims - 1);
+			hawk_store(&t->claimed, t->claimed - 1);
+		}
+		g->tier = tier;
+		g->slot = w->free_slot;
+		g->chunk = hawk_chunk_take(t);
+		w->free_slot = w->slot[g->slot] & ~HAWK_SLOT_FREE;
+		hawk_store(&w->slot[g->slot], HAWK_SLOT_GROWS);
+		hawk_store(&w->owned, w->owned + 1);
+	}
+	hawk_unlock(&t->lock);
+	return ok;
+}
+
+int hawk_space_grow(struct hawk_space *s, struct hawk_grant *g)
+{
+	u32 t, hungry;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		hungry = hawk_load(&s->win[t].hungry);
+		if (!hungry)
+			continue;
+		hawk_store(&s->win[t].hungry, 0);
+		if (grant(s, t, g)) {
+			g->home = hungry - 1;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+/* Deal the frames of a new chunk, first to the bucket that asked. */
+static void deal(struct hawk_space *s, const struct hawk_grant *g)
+{
+	u32 i, n, mask = s->nbuckets - 1, fpc = s->frames_per_chunk;
+
+	for (n = 0; n < s->nbuckets && n < fpc; n++) {
+		struct hawk_bucket *b = &s->bucket[(g->home + n) & mask];
+
+		hawk_lock(&b->lock);
+		for (i = n; i < fpc; i += s->nbuckets)
+			hawk_res_push(s, b, g->tier, g->slot * fpc + i);
+		hawk_unlock(&b->lock);
+	}
+	hawk_note_spares(s);
+}
+
+void hawk_space_grown(struct hawk_space *s, const struct hawk_grant *g, bool ok)
+{
+	struct hawk_tier *t = &s->engine->tier[g->tier];
+	struct hawk_window *w = &s->win[g->tier];
+
+	hawk_lock(&t->lock);
+	if (ok) {
+		hawk_store_release(&w->slot[g->slot], g->chunk);	/* hawk_slot_chunk() */
+	} else {
+		hawk_window_release(s, g->tier, g->slot);
+		hawk_chunk_free(t, g->chunk);
+		drop_claims(t, w);
+		hawk_store(&w->limit, 0);
+	}
+	hawk_unlock(&t->lock);
+	if (ok)
+		deal(s, g);
+}
+
+void hawk_space_unstick(struct hawk_space *s)
+{
+	struct hawk_window *w;
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		w = &s->win[t];
+		if (hawk_load(&w->limit) == w->nslots)
+			continue;
+		hawk_lock(&s->engine->tier[t].lock);
+		if (w->quota_max)
+			hawk_store(&w->limit, w->nslots);
+		hawk_unlock(&s->engine->tier[t].lock);
+	}
+}
+
+/* ---- shares ---- */
+
+s64 hawk_space_excess(struct hawk_space *s, u32 tier)
+{
+	struct hawk_window *w;
+	s64 excess;
+
+	if (tier >= HAWK_TIERS_MAX)
+		return 0;
+	w = &s->win[tier];
+	hawk_lock(&s->engine->tier[tier].lock);
+	excess = (s64)w->owned + w->claims - w->quota_min;
+	hawk_unlock(&s->engine->tier[tier].lock);
+	return excess;
+}
+
+bool hawk_space_starved(struct hawk_space *s, u32 tier)
+{
+	if (tier >= HAWK_TIERS_MAX || !hawk_load(&s->win[tier].starved))
+		return false;
+	hawk_store(&s->win[tier].starved, 0);
+	return !hawk_load(&s->engine->tier[tier].leaving);
+}
+
+void hawk_space_unclaim(struct hawk_space *s, u32 tier)
+{
+	if (tier >= HAWK_TIERS_MAX)
+		return;
+	hawk_lock(&s->engine->tier[tier].lock);
+	drop_claims(&s->engine->tier[tier], &s->win[tier]);
+	hawk_unlock(&s->engine->tier[tier].lock);
+}
