@@ -4,8 +4,9 @@
 # added by the build.mk of the part that they test.
 
 CORE_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard kmod/core/*.c) libhawk/port_user.c)
-CORE_TESTS := $(addprefix $(BUILD)/tests/,core_check core_hash core_lid core_life core_lock core_note \
-					 core_policy core_random core_state core_threads)
+CORE_TESTS := $(addprefix $(BUILD)/tests/,core_check core_found core_hash core_lid core_life \
+					 core_lock core_note core_policy core_random \
+					 core_state core_threads)
 
 $(CORE_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
 				 $(BUILD)/obj/tests/unit/core_host.o $(CORE_OBJS)
