@@ -253,7 +253,7 @@ void model_room(struct sim_space *sp, const struct hawk_plan *plan, int ret)
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (sp->s->win[t].frame && sp->s->win[t].drain != HAWK_NONE)
 			return;
-	if (ret != -EAGAIN && !sp->nmoves && !sp->ngrants && !(plan && plan->n))
+	if (ret != -EAGAIN && !sp->nmoves && !sp->ngrants)
 		really_full(sp);
 }
 

@@ -18,6 +18,17 @@ static struct sim_space *space_draw(void)
 	return sp->s && !sp->doomed ? sp : NULL;
 }
 
+/* A tier that is there. */
+static u32 tier_draw(void)
+{
+	u32 i, t = sim_below(HAWK_TIERS_MAX);
+
+	for (i = 0; i < HAWK_TIERS_MAX; i++, t = (t + 1) % HAWK_TIERS_MAX)
+		if (sim.tier[t].present)
+			return t;
+	return HAWK_NONE;
+}
+
 /* ---- growing ---- */
 
 /*
@@ -177,7 +188,7 @@ static void leases_waived(struct sim_space *sp, u32 tier, u32 slot, bool waive)
 static void drain_step(struct sim_space *sp, u32 tier)
 {
 	struct sim_drain *d = drain_of(sp, tier);
-	bool drop = d->force && d->looks > 3;
+	bool drop = d->force && d->looks > sim_below(8);
 	struct hawk_plan *plan = plan_draw();
 	u32 i, busy = 0;
 	int ret;
@@ -287,10 +298,10 @@ void tier_leave(u32 tier, bool leaving)
 /* Return: whether there was something to do. */
 bool world_pressure(void)
 {
-	u32 t = sim_below(HAWK_TIERS_MAX), i;
 	struct sim_space *sp = space_draw();
+	u32 t = tier_draw(), i;
 
-	if (!sim.tier[t].present)
+	if (t == HAWK_NONE)
 		return false;
 	for (i = 0; i < SIM_SPACES; i++)
 		if (sim.drain[i][t].active && sim_below(4)) {
@@ -300,14 +311,14 @@ bool world_pressure(void)
 	if (sim.tier[t].leaving) {
 		if (leave_step(t))
 			tier_remove(t);
-		else if (!sim_below(400))
+		else if (!sim_below(40))
 			tier_leave(t, false);
 		return true;
 	}
 	switch (sim_below(8)) {
 	case 0:
 		if (sp && sim_chance(sim.weather.reclaim_permille))
-			drain_begin(sp, t, NULL, false);
+			drain_begin(sp, t, NULL, !sim_below(4));
 		break;
 	case 1:
 		if (sp)

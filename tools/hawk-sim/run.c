@@ -78,6 +78,7 @@ static void weather_draw(void)
 	w->nomem_permille = sim_below(4) ? 0 : 100;
 	w->grow_fail_permille = sim_below(3) ? 0 : 500;
 	w->reclaim_permille = sim_below(2) ? 100 : 1000;
+	w->lease = sim_below(4) ? 5 : 100;
 	w->device = device[sim_below(ARRAY_SIZE(device))];
 	w->clean = 1 + sim_below(4);
 	w->keep = sim_below(4);

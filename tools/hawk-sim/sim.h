@@ -124,7 +124,7 @@ struct sim_grant {
 /* A chunk that is being taken from a space. */
 struct sim_drain {
 	bool active;
-	bool force;	/* its tier has to go */
+	bool force;	/* it has to go, leases or not */
 	u32 slot;
 	u32 looks;
 	u32 claim;	/* life of the space that gets it, 0: none */
@@ -142,6 +142,7 @@ struct sim_weather {
 	u32 device;		/* weights of what happens next */
 	u32 clean;
 	u32 keep;
+	u32 lease;	/* weight of clients that only take leases */
 	u32 death;
 	u32 world;
 	u32 pressure;

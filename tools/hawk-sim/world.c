@@ -77,7 +77,7 @@ static void tiers_step(void)
 
 	if (tiers_of(kind) < 2)
 		tier_add(kind, sim.weather.nomem_permille);
-	else if (sim_below(10))
+	else if (sim_below(6))
 		tier_remove(t);
 	else if (!sim.tier[t].leaving)
 		tier_leave(t, true);
