@@ -17,7 +17,8 @@ int hawk_ioc_query(struct hawk_file *f, void *arg)
 	q->abi_version = HAWK_ABI_VERSION;
 	q->batch_max = HAWK_BATCH_MAX;
 	q->features = HAWK_FEAT_TIER_HOST | HAWK_FEAT_TIER_BLK | HAWK_FEAT_LEASE |
-		      HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC;
+		      HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC |
+		      HAWK_FEAT_STATS_PAGE;
 	q->tiers = 0;
 	mutex_lock(&hawk_dev.lock);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)

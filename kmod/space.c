@@ -34,8 +34,9 @@ static void hawk_as_release(struct kref *ref)
 	list_del(&as->node);
 	spin_unlock(&hawk_dev.spaces_lock);
 	trace_hawk_space_destroy(as->id, &as->info);
+	hawk_stats_exit(as);
 
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	hawk_space_destroy(as->space);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (as->mem[t])
@@ -186,10 +187,10 @@ static struct hawk_as *hawk_as_alloc(const struct hawk_space_create *arg)
 
 	if (!as)
 		return NULL;
-	if (hawk_as_alloc_vtlb(as, arg->max_blocks)) {
-		kfree(as);
-		return NULL;
-	}
+	if (hawk_stats_init(as))
+		goto err_free;
+	if (hawk_as_alloc_vtlb(as, arg->max_blocks))
+		goto err_exit_stats;
 	kref_init(&as->ref);
 	as->id = atomic64_inc_return(&hawk_as_ids);
 	as->info.block_bytes = arg->block_bytes;
@@ -208,6 +209,12 @@ static struct hawk_as *hawk_as_alloc(const struct hawk_space_create *arg)
 	as->mode = arg->mode;
 	init_waitqueue_head(&as->wait);
 	return as;
+
+err_exit_stats:
+	hawk_stats_exit(as);
+err_free:
+	kfree(as);
+	return NULL;
 }
 
 static struct hawk_as *hawk_as_find(const u8 *name)
@@ -230,6 +237,8 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 		.max_blocks = arg->max_blocks,
 		.buckets = arg->buckets,
 		.vtlb = as->vtlb,
+		.note = hawk_trace_note,
+		.owner = as,
 	};
 	bool named = arg->flags & HAWK_SPACE_NAMED;
 	u32 t;
@@ -266,7 +275,7 @@ static int hawk_as_enter_locked(struct hawk_as *as, const struct hawk_space_crea
 {
 	int ret;
 
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	ret = hawk_as_enter(as, arg);
 	mutex_unlock(&hawk_dev.lock);
 	return ret;
@@ -301,7 +310,10 @@ int hawk_as_create(struct hawk_file *f, struct hawk_space_create *arg)
 	/* The room may just be that of a space that has ended a moment ago. */
 	if (ret == -ENOSPC && hawk_as_settle(as))
 		ret = hawk_as_enter_locked(as, arg);
+	if (ret == -ENOSPC)
+		hawk_trace_refuse_min(as, arg);
 	if (ret) {
+		hawk_stats_exit(as);
 		vfree(as->vtlb);
 		kfree(as);
 		goto out_unlock;
@@ -327,7 +339,7 @@ int hawk_as_attach(struct hawk_file *f, const struct hawk_space_attach *arg)
 		mutex_unlock(&f->lock);
 		return -EBUSY;
 	}
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	as = hawk_as_find(arg->name);
 	if (as)
 		may = hawk_as_access(as);
@@ -348,7 +360,7 @@ int hawk_as_unlink(const struct hawk_space_destroy *arg)
 
 	if (ret)
 		return ret;
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	as = hawk_as_find(arg->name);
 	if (!as)
 		ret = -ENOENT;
@@ -368,7 +380,7 @@ void hawk_as_unlink_all(void)
 	struct hawk_as *as, *tmp;
 	LIST_HEAD(ended);
 
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	list_splice_init(&hawk_dev.names, &ended);
 	mutex_unlock(&hawk_dev.lock);
 	list_for_each_entry_safe(as, tmp, &ended, name_node) {
