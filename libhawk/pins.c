@@ -118,9 +118,18 @@ out_unlock:
 	return ret;
 }
 
+/* The block of a LID, or with @lid 0 the one that lies at @vt: 0, -ENOENT, -ESTALE. */
+static int find(struct hawk_space *space, u64 lid, u64 vt, u64 *now_vt, struct hawk_ref *ref)
+{
+	if (lid || !vt)
+		return hawk_block_ref(space, lid, now_vt, ref);
+	*now_vt = vt;
+	return hawk_block_at(space, vt, ref);
+}
+
 /**
- * pins_lock() - lock the shard of the block that is @lid's, which this handle
- * must have pinned
+ * pins_lock() - lock the shard of the block that is @lid's, or at @vt, which this
+ * handle must have pinned
  *
  * Return: 0 with the shard locked; -ENOENT; -ESTALE: no pin of this handle, or
  * @vt is not 0 and not the block's translation.
@@ -132,13 +141,15 @@ static int pins_lock(struct ekv *kv, u64 lid, u64 vt, struct pin_shard **sp, str
 	struct pin_shard *s;
 	struct epin *p;
 	u64 now_vt;
+	int ret;
 
 	for (;;) {
-		if (hawk_block_ref(space, lid, &now_vt, &ref))
-			return -ENOENT;
+		ret = find(space, lid, vt, &now_vt, &ref);
+		if (ret)
+			return ret;
 		s = shard_of(kv, ref);
 		hawk_lock(&s->lock);
-		if (!hawk_block_ref(space, lid, &now_vt, &again) &&
+		if (!find(space, lid, vt, &now_vt, &again) &&
 		    again.block == ref.block && again.gen == ref.gen)
 			break;
 		hawk_unlock(&s->lock);	/* the LID moved on meanwhile */
@@ -170,7 +181,7 @@ int pins_put(struct ekv *kv, u64 lid, const u8 *key, bool keep, u64 now)
 	return ret;
 }
 
-/* UNPIN; @vt: translation that the caller knows, or 0. */
+/* UNPIN; @vt: translation that the caller knows, or 0; @lid 0: by @vt alone. */
 int pins_drop(struct ekv *kv, u64 lid, u64 vt)
 {
 	struct pin_shard *s;

@@ -124,6 +124,28 @@ int hawk_block_ref(struct hawk_space *s, u64 lid, u64 *vt, struct hawk_ref *ref)
 	return 0;
 }
 
+int hawk_block_at(struct hawk_space *s, u64 vt, struct hawk_ref *ref)
+{
+	u32 tier = HAWK_VT_TIER(vt), frame = HAWK_VT_FRAME(vt), nr;
+	struct hawk_block *blk;
+	int ret = -ESTALE;
+
+	if (tier >= HAWK_TIERS_MAX || frame >= hawk_space_frames(s, tier))
+		return -ESTALE;
+	nr = hawk_load(&s->win[tier].frame[frame].block);	/* a hint, as no lock is held */
+	if (nr >= s->max_blocks)
+		return -ESTALE;
+	blk = ref_lock(s, (struct hawk_ref){ .block = nr, .gen = hawk_load(&s->block[nr].gen) });
+	if (!blk)
+		return -ESTALE;
+	if (hawk_block_vt(s, blk) == vt) {
+		block_ref(s, blk, ref);
+		ret = 0;
+	}
+	hawk_unlock(&hawk_bucket_of(s, blk)->lock);
+	return ret;
+}
+
 u64 hawk_space_translate(struct hawk_space *s, u64 lid)
 {
 	struct hawk_ref ref;

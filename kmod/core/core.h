@@ -252,9 +252,6 @@ int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
  */
 void hawk_space_destroy(struct hawk_space *s);
 
-/** hawk_space_quota() - chunks of tier @tier that the space owns, and may own */
-void hawk_space_quota(const struct hawk_space *s, u32 tier, u32 *owned, u32 *max);
-
 /** hawk_space_frames() - frames of tier @tier that the space may ever own */
 u32 hawk_space_frames(const struct hawk_space *s, u32 tier);
 
@@ -448,6 +445,13 @@ int hawk_block_unpin(struct hawk_space *s, struct hawk_ref ref);
 
 /** hawk_block_ref() - the present block of a LID: 0 or -ENOENT */
 int hawk_block_ref(struct hawk_space *s, u64 lid, u64 *vt, struct hawk_ref *ref);
+
+/**
+ * hawk_block_at() - the block that lies at a translation
+ * @vt: what a call said of the block; a pin keeps it true
+ * Return: 0 or -ESTALE (another block or none lies there by now).
+ */
+int hawk_block_at(struct hawk_space *s, u64 vt, struct hawk_ref *ref);
 
 /**
  * hawk_block_reload() - bring it into a host tier
