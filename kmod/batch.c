@@ -5,7 +5,8 @@
  * A batch fails as a whole only for what concerns all of it (its structure, its
  * memory, a signal before anything was done).  Else it returns 0 and every item
  * has a status.  Items are copied once on the way in and once on the way out:
- * what a client changes meanwhile does not matter.
+ * what a client changes meanwhile does not matter.  If they cannot be handed
+ * back, the pins and the lease that the client would not know of are given back.
  */
 #include "hawk.h"
 
@@ -81,6 +82,8 @@ static void hawk_job_free(struct kref *ref)
 {
 	struct hawk_job *job = container_of(ref, struct hawk_job, ref);
 
+	if (job->lease)
+		hawk_lease_end(job->lease);
 	kvfree(job->st);
 	kfree(job->plan_item);
 	kfree(job->plan.move);
@@ -106,13 +109,10 @@ static struct hawk_job *hawk_job_create(struct hawk_file *f, const struct hawk_b
 	job->f = f;
 	job->as = f->as;
 	job->arg = *arg;
-	job->start = ktime_get_ns();
-	job->asker.space = f->as->id;
-	job->asker.pid = current->tgid;
-	job->plan.caller = &job->asker;
 	job->pending = arg->count;
 	job->limit = arg->count;
 	job->async = arg->flags & HAWK_BATCH_ASYNC;
+	job->memlock = hawk_memlock_limit();
 	INIT_LIST_HEAD(&job->todo);
 	INIT_LIST_HEAD(&job->blocked);
 	init_llist_head(&job->ready);
@@ -158,56 +158,63 @@ static int hawk_batch_finish_lease(struct hawk_job *job, struct hawk_batch *arg)
 	return 0;
 }
 
-/* Counts the results into the argument and hands the items back. */
-static int hawk_batch_finish(struct hawk_job *job, struct hawk_batch *arg)
+/**
+ * hawk_batch_undo() - the caller will not learn the results
+ * @job: the batch, run
+ */
+void hawk_batch_undo(struct hawk_job *job)
+{
+	u32 i;
+
+	for (i = 0; job->op->undo && i < job->arg.count; i++)
+		if (!job->items[i].status)
+			job->op->undo(job, i);
+}
+
+/**
+ * hawk_batch_finish() - count the results into the argument, hand the items back
+ * @job: the batch, run
+ * @arg: out, the results
+ *
+ * Context: the caller's, as user memory is written.
+ * Return: 0, -EFAULT or -ENOMEM: pins and lease have been given back then.
+ */
+int hawk_batch_finish(struct hawk_job *job, struct hawk_batch *arg)
 {
 	u32 n = job->arg.count, i;
-	int ret = hawk_batch_finish_lease(job, arg);
+	int ret;
 
-	if (ret)
-		return ret;
 	for (i = 0; i < n && !job->items[i].status; i++)
 		;
 	arg->prefix = i;
 	for (arg->done = i; i < n; i++)
 		arg->done += !job->items[i].status;
-	return copy_to_user(u64_to_user_ptr(arg->items), job->items,
-			    array_size(n, sizeof(*job->items))) ? -EFAULT : 0;
+	if (copy_to_user(u64_to_user_ptr(arg->items), job->items,
+			 array_size(n, sizeof(*job->items))))
+		ret = -EFAULT;
+	else
+		ret = hawk_batch_finish_lease(job, arg);
+	if (ret)
+		hawk_batch_undo(job);
+	return ret;
 }
 
-static void hawk_batch_work(struct work_struct *work)
+/**
+ * hawk_batch_prepare() - check a batch call and copy it in
+ * @f: caller's file, has a space
+ * @nr: number of the call
+ * @arg: its argument
+ *
+ * Context: the caller's, as user memory is read.
+ * Return: the batch, not begun, or an error as hawk_batch().
+ */
+struct hawk_job *hawk_batch_prepare(struct hawk_file *f, unsigned int nr,
+				    struct hawk_batch *arg)
 {
-	struct hawk_job *job = container_of(work, struct hawk_job, work);
-	struct hawk_file *f = job->f;
-	struct hawk_cqe cqe = {
-		.user_data = job->arg.user_data,
-		.flags = HAWK_CQE_BATCH,
-	};
-	u32 i;
+	const struct hawk_batch_op *op = hawk_batch_op(nr);
+	int ret = hawk_batch_check(f, op, arg);
 
-	hawk_job_run(job);
-	for (i = 0; i < job->arg.count; i++)
-		cqe.index += !job->items[i].status;
-	hawk_cq_post(f, &cqe);
-	hawk_job_put(job);
-	hawk_file_put(f);
-}
-
-static int hawk_batch_queue(struct hawk_job *job, struct hawk_batch *arg)
-{
-	int ret = hawk_cq_reserve(job->f->cq, arg->count + 1);
-
-	if (ret) {
-		hawk_job_put(job);
-		return ret;
-	}
-	arg->done = 0;
-	arg->prefix = 0;
-	arg->lease = 0;
-	kref_get(&job->f->ref);
-	INIT_WORK(&job->work, hawk_batch_work);
-	queue_work(hawk_dev.batch_wq, &job->work);
-	return 0;
+	return ret ? ERR_PTR(ret) : hawk_job_create(f, op, arg);
 }
 
 /**
@@ -221,18 +228,13 @@ static int hawk_batch_queue(struct hawk_job *job, struct hawk_batch *arg)
  */
 int hawk_batch(struct hawk_file *f, unsigned int nr, struct hawk_batch *arg)
 {
-	const struct hawk_batch_op *op = hawk_batch_op(nr);
-	struct hawk_job *job;
+	struct hawk_job *job = hawk_batch_prepare(f, nr, arg);
 	int ret;
 
-	ret = hawk_batch_check(f, op, arg);
-	if (ret)
-		return ret;
-	job = hawk_job_create(f, op, arg);
 	if (IS_ERR(job))
 		return PTR_ERR(job);
 	if (job->async)
-		return hawk_batch_queue(job, arg);
+		return hawk_async_ring(job, arg);
 	ret = hawk_job_run(job);
 	if (!ret)
 		ret = hawk_batch_finish(job, arg);

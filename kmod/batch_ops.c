@@ -78,18 +78,15 @@ static int hawk_step_alloc(struct hawk_job *job, u32 i)
 		return -EINVAL;
 	hawk_item_round(job, it);
 	ret = hawk_alloc_block(job, it);
-	if (ret && !nowait)
-		ret = hawk_wait_or(ret);
-	if (ret == HAWK_STEP_WAIT)
-		return ret;
+	if (ret == -ENOSPC || ret == -EDQUOT)
+		trace_hawk_quota(job->as->id, it->lid, ret);
 	if (ret)
-		goto out;
+		return nowait ? ret : hawk_wait_or(ret);
 	/* Our pin keeps it: nobody can end it before it is written down. */
 	ret = hawk_block_ref(job->as->space, it->lid, &it->vt, &ref);
 	if (!ret)
-		ret = hawk_pin_add(job->f, ref);
-out:
-	trace_hawk_alloc(job, it, ret);
+		ret = hawk_pin_add(job->f, ref, job->memlock);
+	trace_hawk_alloc(job->as->id, it->lid, it->vt, ret);
 	return ret;
 }
 
@@ -133,7 +130,7 @@ static int hawk_get_pin(struct hawk_job *job, u32 i)
 		hawk_block_unpin(job->as->space, ref);
 		return -ENOENT;
 	}
-	return hawk_pin_add(job->f, ref);
+	return hawk_pin_add(job->f, ref, job->memlock);
 }
 
 static int hawk_step_get(struct hawk_job *job, u32 i)
@@ -162,13 +159,13 @@ static int hawk_step_get(struct hawk_job *job, u32 i)
 		ret = -EIO;
 out:
 	if (ret != HAWK_STEP_WAIT)
-		trace_hawk_get(job, it, ret);
+		trace_hawk_get(job->as->id, it->lid, it->vt, ret);
 	return ret;
 }
 
-static void hawk_undo_get(struct hawk_job *job, u32 i)
+static void hawk_undo_pin(struct hawk_job *job, u32 i)
 {
-	hawk_pin_drop(job->f, job->items[i].lid, job->items[i].vt);
+	hawk_pin_drop(job->f, 0, job->items[i].vt);
 }
 
 static int hawk_step_reload(struct hawk_job *job, u32 i)
@@ -181,18 +178,15 @@ static int hawk_step_reload(struct hawk_job *job, u32 i)
 		return ret;
 	ret = hawk_item_by_key(job, i);
 	if (ret)
-		goto out;
+		return ret;
 	hawk_item_round(job, it);
 	ret = hawk_reload_block(job, it);
 	if (ret == -ENOENT && job->st[i].read_error)
-		ret = -EIO;
-	else if (ret)
-		ret = hawk_wait_or(ret);
-	else
-		ret = hawk_block_ref(job->as->space, it->lid, &it->vt, &ref);
-out:
-	if (ret != HAWK_STEP_WAIT)
-		trace_hawk_reload(job, it, ret);
+		return -EIO;
+	if (ret)
+		return hawk_wait_or(ret);
+	ret = hawk_block_ref(job->as->space, it->lid, &it->vt, &ref);
+	trace_hawk_reload(job->as->id, it->lid, it->vt, ret);
 	return ret;
 }
 
@@ -207,13 +201,11 @@ static int hawk_step_unshare(struct hawk_job *job, u32 i)
 		return ret;
 	hawk_item_round(job, it);
 	do {
-		ret = hawk_pin_unshare(job->f, it->lid, job->now, &job->plan, &it->vt);
+		ret = hawk_pin_unshare(job->f, it->lid, job->now, job->memlock, &job->plan,
+				       &it->vt);
 	} while (hawk_as_grew(job->as, ret));
-	ret = hawk_wait_or(ret);
-	if (ret != HAWK_STEP_WAIT)
-		trace_hawk_unshare(job, it, ret);
 	if (ret)
-		return ret;
+		return hawk_wait_or(ret);
 	/* Not before its copy has been made; copies do not fail. */
 	st->copied = true;
 	return job->plan.n > before ? HAWK_STEP_WAIT : 0;
@@ -232,7 +224,7 @@ static int hawk_step_put(struct hawk_job *job, u32 i)
 	ret = hawk_pin_put(job->f, it->lid, hawk_item_key(it),
 			   job->arg.flags & HAWK_BATCH_KEEP_PIN, job->now);
 	it->vt = hawk_space_translate(job->as->space, it->lid);
-	trace_hawk_put(job, it, ret);
+	trace_hawk_put(job->as->id, it->lid, it->vt, ret);
 	return ret;
 }
 
@@ -253,7 +245,7 @@ static int hawk_step_lookup(struct hawk_job *job, u32 i)
 			      &ref);
 	if (!ret && lease)
 		l->ref[l->n++] = ref;
-	trace_hawk_lookup(job, it, ret);
+	trace_hawk_lookup(job->as->id, it->lid, it->vt, ret);
 	return ret;
 }
 
@@ -268,8 +260,8 @@ static int hawk_step_pin(struct hawk_job *job, u32 i)
 	hawk_item_round(job, it);
 	ret = hawk_block_pin(job->as->space, it->lid, job->now, &it->vt, &ref);
 	if (!ret)
-		ret = hawk_pin_add(job->f, ref);
-	trace_hawk_pin(job, it, ret);
+		ret = hawk_pin_add(job->f, ref, job->memlock);
+	trace_hawk_pin(job->as->id, it->lid, it->vt, ret);
 	return ret;
 }
 
@@ -280,9 +272,10 @@ static int hawk_step_unpin(struct hawk_job *job, u32 i)
 
 	if (ret)
 		return ret;
-	hawk_item_round(job, it);
+	if (it->lid)
+		hawk_item_round(job, it);
 	ret = hawk_pin_drop(job->f, it->lid, it->vt);
-	trace_hawk_unpin(job, it, ret);
+	trace_hawk_unpin(job->as->id, it->lid, it->vt, ret);
 	return ret;
 }
 
@@ -298,7 +291,6 @@ static int hawk_step_fork(struct hawk_job *job, u32 i)
 	hawk_item_round(job, it);
 	ret = hawk_block_fork(job->as->space, it->lid, it->arg);
 	it->vt = hawk_space_translate(job->as->space, it->lid);
-	trace_hawk_fork(job, it, ret);
 	return ret;
 }
 
@@ -310,14 +302,10 @@ static int hawk_step_free(struct hawk_job *job, u32 i)
 	if (ret)
 		return ret;
 	it->vt = 0;
-	if (it->flags & HAWK_ITEM_BY_KEY) {
-		ret = hawk_key_free(job->as->space, it->key);
-	} else {
-		hawk_item_round(job, it);
-		ret = hawk_block_free(job->as->space, it->lid);
-	}
-	trace_hawk_free(job, it, ret);
-	return ret;
+	if (it->flags & HAWK_ITEM_BY_KEY)
+		return hawk_key_free(job->as->space, it->key);
+	hawk_item_round(job, it);
+	return hawk_block_free(job->as->space, it->lid);
 }
 
 static int hawk_step_translate(struct hawk_job *job, u32 i)
@@ -332,22 +320,21 @@ static int hawk_step_translate(struct hawk_job *job, u32 i)
 	return it->vt ? 0 : -ENOENT;
 }
 
-#define HAWK_OP(_cmd, ...)					\
-	[_IOC_NR(_cmd) - _IOC_NR(HAWK_IOC_ALLOC)] = { .nr = _IOC_NR(_cmd), __VA_ARGS__ }
+#define HAWK_OP(_cmd, ...)	[_IOC_NR(_cmd) - _IOC_NR(HAWK_IOC_ALLOC)] = { __VA_ARGS__ }
 
 static const struct hawk_batch_op hawk_batch_ops[] = {
 	HAWK_OP(HAWK_IOC_ALLOC, .flags = HAWK_BATCH_NOWAIT, .writes = true, .waits = true,
-		.step = hawk_step_alloc),
+		.step = hawk_step_alloc, .undo = hawk_undo_pin),
 	HAWK_OP(HAWK_IOC_PUT, .flags = HAWK_BATCH_KEEP_PIN, .writes = true,
 		.step = hawk_step_put),
 	HAWK_OP(HAWK_IOC_LOOKUP, .flags = HAWK_BATCH_LEASE, .item_flags = HAWK_ITEM_BY_KEY,
 		.step = hawk_step_lookup),
-	HAWK_OP(HAWK_IOC_PIN, .step = hawk_step_pin),
+	HAWK_OP(HAWK_IOC_PIN, .step = hawk_step_pin, .undo = hawk_undo_pin),
 	HAWK_OP(HAWK_IOC_UNPIN, .step = hawk_step_unpin),
 	HAWK_OP(HAWK_IOC_GET,
 		.flags = HAWK_BATCH_ASYNC | HAWK_BATCH_NOWAIT | HAWK_BATCH_PREFIX,
 		.item_flags = HAWK_ITEM_BY_KEY, .waits = true,
-		.step = hawk_step_get, .undo = hawk_undo_get),
+		.step = hawk_step_get, .undo = hawk_undo_pin),
 	HAWK_OP(HAWK_IOC_RELOAD, .flags = HAWK_BATCH_ASYNC, .item_flags = HAWK_ITEM_BY_KEY,
 		.waits = true, .step = hawk_step_reload),
 	HAWK_OP(HAWK_IOC_FORK, .writes = true, .arg = true, .step = hawk_step_fork),

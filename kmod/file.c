@@ -6,8 +6,13 @@
  * leases end, batches under way give up.  When the last of those is gone too,
  * its pins are dropped, which ends blocks that it was filling, and its space is
  * put.  Without batches under way both happen before close() returns.
+ *
+ * All of this belongs to the open file, not to a process: after fork() or when the
+ * descriptor has been passed on, every holder uses the same pins, leases and ring,
+ * and the file ends with the last of them.
  */
 #include "hawk.h"
+#include "uring.h"
 
 #include <linux/slab.h>
 
@@ -21,7 +26,10 @@ static int hawk_open(struct inode *inode, struct file *file)
 	mutex_init(&f->lock);
 	xa_init_flags(&f->pins, XA_FLAGS_ACCOUNT);
 	xa_init_flags(&f->leases, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	spin_lock_init(&f->jobs_lock);
+	INIT_LIST_HEAD(&f->jobs);
 	init_waitqueue_head(&f->wait);
+	hawk_memlock_open(f);
 	f->writable = file->f_mode & FMODE_WRITE;
 	file->private_data = f;
 	return nonseekable_open(inode, file);
@@ -33,12 +41,13 @@ static void hawk_file_free(struct kref *ref)
 
 	if (f->as) {
 		hawk_pin_drop_all(f);
-		hawk_as_put(f->as);
+		hawk_as_detach(f->as);
 	}
 	if (f->cq)
 		hawk_cq_destroy(f->cq);
 	xa_destroy(&f->leases);
 	xa_destroy(&f->pins);
+	hawk_memlock_close(f);
 	kfree(f);
 }
 
@@ -80,5 +89,8 @@ const struct file_operations hawk_fops = {
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = hawk_mmap,
 	.poll = hawk_poll,
+#ifdef HAWK_URING
+	.uring_cmd = hawk_uring_cmd,
+#endif
 	.llseek = noop_llseek,
 };

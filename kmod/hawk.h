@@ -47,6 +47,7 @@
 
 struct hawk_mem;
 struct hawk_io;
+struct io_uring_cmd;
 
 /* ---- device (main.c) ---- */
 
@@ -86,8 +87,6 @@ struct hawk_device {
 
 extern struct hawk_device hawk_dev;
 
-void hawk_dev_lock(void);
-
 /* ---- memory of a tier (tier.c, tier_host.c, tier_blk.c) ---- */
 
 /**
@@ -126,7 +125,8 @@ struct hawk_host_chunk {
  * @chunks: capacity in chunks
  * @chunk: pages by chunk (host)
  * @file: device or file (blk)
- * @count: bytes read by reloads and written by evictions, per CPU
+ * @read_bytes: read by reloads
+ * @write_bytes: written by evictions
  * @io_errors: failed or corrupt transfers
  * @writeback_permille: clean or free frames wanted per 1024 (sysfs, host)
  * @clean: zeroes chunks that left their owner
@@ -140,7 +140,8 @@ struct hawk_mem {
 	u32 chunks;
 	struct hawk_host_chunk *chunk;
 	struct file *file;
-	struct hawk_mem_count __percpu *count;
+	atomic64_t read_bytes;
+	atomic64_t write_bytes;
 	atomic64_t io_errors;
 	unsigned int writeback_permille;
 	struct delayed_work clean;
@@ -154,61 +155,6 @@ int hawk_blk_check_unused(const struct hawk_mem *m);
 struct hawk_mem *hawk_mem_alloc(const struct hawk_mem_ops *ops, u32 kind, u32 chunks);
 int hawk_mem_usage(struct hawk_mem *m, u64 *free_bytes, u64 *quarantine_bytes);
 
-u64 hawk_mem_read_bytes(const struct hawk_mem *m);
-u64 hawk_mem_write_bytes(const struct hawk_mem *m);
-
-/* ---- statistics (stats.c) ---- */
-
-#define HAWK_OPS	(_IOC_NR(HAWK_IOC_TRANSLATE) - _IOC_NR(HAWK_IOC_ALLOC) + 1)
-
-/**
- * struct hawk_mem_count - bytes moved, of one CPU
- * @bytes: by HAWK_STATS_READ, HAWK_STATS_WRITE
- */
-struct hawk_mem_count {
-	u64 bytes[2];
-};
-
-/**
- * struct hawk_as_count - what a space did, of one CPU
- * @op: batch calls
- * @move: moves by flash tier and direction
- */
-struct hawk_as_count {
-	struct hawk_hist op[HAWK_OPS];
-	struct hawk_hist move[HAWK_TIERS_MAX][2];
-};
-
-/**
- * struct hawk_as_stats - statistics of a space
- * @cpu: counted here, per CPU
- * @lock: guards the writing of @page and its first allocation; sleeps
- * @page: shown to clients, NULL until somebody maps it; read without @lock
- *	(acquire)
- * @mapped: its mappings
- * @work: brings @page up to date while it is mapped
- */
-struct hawk_as_stats {
-	struct hawk_as_count __percpu *cpu;
-	struct mutex lock;
-	struct hawk_stats_page *page;
-	atomic_t mapped;
-	struct delayed_work work;
-};
-
-struct hawk_as;
-struct hawk_job;
-struct seq_file;
-
-int hawk_stats_init(struct hawk_as *as);
-void hawk_stats_exit(struct hawk_as *as);
-int hawk_stats_map(struct hawk_as *as);
-void hawk_stats_unmap(struct hawk_as *as);
-void hawk_stats_refresh(struct hawk_as *as);
-void hawk_stats_batch(struct hawk_job *job);
-void hawk_stats_move(const struct hawk_io *io, u64 latency);
-void hawk_stats_show(struct seq_file *m);
-
 /* ---- address spaces (space.c) ---- */
 
 /**
@@ -221,13 +167,17 @@ void hawk_stats_show(struct seq_file *m);
  * @name_node: in hawk_device.names, empty if it has no (more) name
  * @uid: owner
  * @gid: group
- * @mode: permission bits of a named space
+ * @mode: permission bits of a named space; guarded by hawk_device.lock
+ * @files: files that have it attached; guarded by hawk_device.lock
+ * @idle_ns: it ends when it has been in no file for so long, 0: never; guarded by
+ *	hawk_device.lock
+ * @idle_since: when the last file left it; guarded by hawk_device.lock
+ * @idle: ends it then; not pending without a name, whose reference it uses
  * @vtlb: its translations, mapped read-only into clients
  * @mem: memory of the tiers in which it has a quota; a tier stays as long
  * @wait: woken when a move has ended or nothing is in flight any more
  * @events: moves ended so far
  * @active: moves in flight plus rounds that may yet start some
- * @stats: counters and histograms
  */
 struct hawk_as {
 	struct kref ref;
@@ -239,21 +189,26 @@ struct hawk_as {
 	kuid_t uid;
 	kgid_t gid;
 	umode_t mode;
+	u32 files;
+	u64 idle_ns;
+	u64 idle_since;
+	struct delayed_work idle;
 	void *vtlb;
 	struct hawk_mem *mem[HAWK_TIERS_MAX];
 	wait_queue_head_t wait;
 	atomic64_t events;
 	atomic_t active;
-	struct hawk_as_stats stats;
 };
 
 struct hawk_file;
 
 int hawk_as_create(struct hawk_file *f, struct hawk_space_create *arg);
 int hawk_as_attach(struct hawk_file *f, const struct hawk_space_attach *arg);
+int hawk_as_set(const struct hawk_space_set *arg);
 int hawk_as_unlink(const struct hawk_space_destroy *arg);
 void hawk_as_unlink_all(void);
 void hawk_as_put(struct hawk_as *as);
+void hawk_as_detach(struct hawk_as *as);
 struct hawk_as *hawk_as_next(struct hawk_as *prev);
 bool hawk_as_settle(struct hawk_as *as);
 bool hawk_as_grew(struct hawk_as *as, int ret);
@@ -292,7 +247,7 @@ int hawk_cq_reserve(struct hawk_cq *cq, u32 n);
 void hawk_cq_post(struct hawk_file *f, const struct hawk_cqe *cqe);
 bool hawk_cq_readable(struct hawk_cq *cq);
 
-/* ---- open files (file.c, pin.c, lease.c) ---- */
+/* ---- open files (file.c, pin.c, memlock.c, lease.c) ---- */
 
 /**
  * struct hawk_file - an open file
@@ -308,6 +263,11 @@ bool hawk_cq_readable(struct hawk_cq *cq);
  *	its xa_lock is held over the engine's call when a pin is given up
  * @leases: this file's leases, id -> struct hawk_lease (lease.c)
  * @lease_next: where the search for a free lease id goes on
+ * @jobs_lock: guards @jobs; taken with no other held
+ * @jobs: asynchronous batches under way, hawk_job.file_node
+ * @user: who opened it and is charged for what it pins
+ * @memlock_exempt: opened with CAP_IPC_LOCK: nothing is charged
+ * @memlock_told: it has met the limit, and the log says so
  * @wait: poll()ers
  */
 struct hawk_file {
@@ -320,6 +280,11 @@ struct hawk_file {
 	struct xarray pins;
 	struct xarray leases;
 	u32 lease_next;
+	spinlock_t jobs_lock;
+	struct list_head jobs;
+	struct user_struct *user;
+	bool memlock_exempt;
+	bool memlock_told;
 	wait_queue_head_t wait;
 };
 
@@ -337,11 +302,19 @@ static inline struct hawk_cq *hawk_file_cq(struct hawk_file *f)
 	return smp_load_acquire(&f->cq);
 }
 
-int hawk_pin_add(struct hawk_file *f, struct hawk_ref ref);
+int hawk_pin_add(struct hawk_file *f, struct hawk_ref ref, unsigned long limit);
+bool hawk_pin_has(struct hawk_file *f, u64 lid);
 int hawk_pin_put(struct hawk_file *f, u64 lid, const u8 *key, bool keep, u64 now);
 int hawk_pin_drop(struct hawk_file *f, u64 lid, u64 vt);
-int hawk_pin_unshare(struct hawk_file *f, u64 lid, u64 now, struct hawk_plan *plan, u64 *vt);
+int hawk_pin_unshare(struct hawk_file *f, u64 lid, u64 now, unsigned long limit,
+		     struct hawk_plan *plan, u64 *vt);
 void hawk_pin_drop_all(struct hawk_file *f);
+
+void hawk_memlock_open(struct hawk_file *f);
+void hawk_memlock_close(struct hawk_file *f);
+unsigned long hawk_memlock_limit(void);
+int hawk_memlock_charge(struct hawk_file *f, unsigned long limit);
+void hawk_memlock_uncharge(struct hawk_file *f, unsigned long blocks);
 
 /**
  * struct hawk_lease - blocks that one LOOKUP found and keeps from being dropped
@@ -368,13 +341,18 @@ void hawk_lease_release_all(struct hawk_file *f);
 /* ---- entry points ---- */
 
 long hawk_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
+int hawk_batch_arg_get(struct hawk_file *f, unsigned int cmd, struct hawk_batch *arg,
+		       void __user *uarg, u32 *usize);
+int hawk_batch_arg_put(const struct hawk_batch *arg, void __user *uarg, u32 usize);
 int hawk_mmap(struct file *file, struct vm_area_struct *vma);
 int hawk_ioc_query(struct hawk_file *f, void *arg);
 int hawk_ioc_tier_add(struct hawk_file *f, void *arg);
 int hawk_ioc_tier_remove(struct hawk_file *f, void *arg);
 int hawk_ioc_tier_info(struct hawk_file *f, void *arg);
+int hawk_ioc_pin_query(struct hawk_file *f, void *arg);
+int hawk_ioc_cancel(struct hawk_file *f, void *arg);
 
-/* ---- batches (batch.c, batch_ops.c, job.c) ---- */
+/* ---- batches (batch.c, batch_ops.c, job.c, async.c, uring.c) ---- */
 
 #define HAWK_PLAN_MOVES		64	/* moves gathered before they are started */
 #define HAWK_STEP_WAIT		1	/* a step's answer: look again after a move */
@@ -383,17 +361,16 @@ struct hawk_job;
 
 /**
  * struct hawk_batch_op - one of the batch calls
- * @nr: its ioctl's number
  * @flags: HAWK_BATCH_* that it knows
  * @item_flags: HAWK_ITEM_* that it knows
  * @writes: it changes the space: not for read-only files
  * @waits: it may need moves: it has a plan, a deadline and a tier
  * @arg: items use @arg
  * @step: try item @i; 0, a negative errno (both final) or HAWK_STEP_WAIT
- * @undo: take back a finished item that PREFIX cuts off, or NULL
+ * @undo: give back the pin of a finished item that its caller will not learn of,
+ *	NULL if it takes none
  */
 struct hawk_batch_op {
-	u32 nr;
 	u32 flags;
 	u32 item_flags;
 	bool writes;
@@ -426,16 +403,6 @@ struct hawk_item_state {
 };
 
 /**
- * struct hawk_asker - on whose behalf the engine makes room, for traces
- * @space: number of the space
- * @pid: process, 0: the device itself
- */
-struct hawk_asker {
-	u64 space;
-	u32 pid;
-};
-
-/**
  * struct hawk_job - a batch being worked on
  * @ref: its runner and the moves that it started
  * @op: what to do with each item
@@ -446,8 +413,7 @@ struct hawk_asker {
  * @st: state per item, NULL if the call never waits
  * @plan: room for moves, NULL if the call never waits
  * @plan_item: item that each move of @plan is for
- * @asker: caller's space and process; the plan's caller
- * @start: when the call was made, nanoseconds
+ * @memlock: RLIMIT_MEMLOCK of the caller, pages
  * @now: time of the present round, nanoseconds
  * @pending: items without final status
  * @limit: PREFIX: items from here on are cut off
@@ -458,6 +424,10 @@ struct hawk_asker {
  * @lease: lease of a LOOKUP under way
  * @settled: cleaning of chunks has been waited for
  * @async: results go to the ring
+ * @canceled: told to stop
+ * @file_node: of an asynchronous job, in hawk_file.jobs
+ * @done: of an asynchronous job: reports its end, called once
+ * @uring: io_uring command that it answers, or NULL
  * @work: runs an asynchronous job
  */
 struct hawk_job {
@@ -470,8 +440,7 @@ struct hawk_job {
 	struct hawk_item_state *st;
 	struct hawk_plan plan;
 	u32 *plan_item;
-	struct hawk_asker asker;
-	u64 start;
+	unsigned long memlock;
 	u64 now;
 	u32 pending;
 	u32 limit;
@@ -482,6 +451,10 @@ struct hawk_job {
 	struct hawk_lease *lease;
 	bool settled;
 	bool async;
+	bool canceled;
+	struct list_head file_node;
+	void (*done)(struct hawk_job *job);
+	struct io_uring_cmd *uring;
 	struct work_struct work;
 };
 
@@ -492,10 +465,25 @@ static inline const u8 *hawk_item_key(const struct hawk_item *it)
 }
 
 int hawk_batch(struct hawk_file *f, unsigned int nr, struct hawk_batch *arg);
+struct hawk_job *hawk_batch_prepare(struct hawk_file *f, unsigned int nr,
+				    struct hawk_batch *arg);
+int hawk_batch_finish(struct hawk_job *job, struct hawk_batch *arg);
+void hawk_batch_undo(struct hawk_job *job);
 const struct hawk_batch_op *hawk_batch_op(unsigned int nr);
 
 int hawk_job_run(struct hawk_job *job);
 void hawk_job_put(struct hawk_job *job);
+
+void hawk_async_start(struct hawk_job *job, void (*done)(struct hawk_job *job));
+void hawk_async_end(struct hawk_job *job);
+void hawk_async_cancel(struct hawk_job *job);
+int hawk_async_ring(struct hawk_job *job, struct hawk_batch *arg);
+
+/* Its caller does not want the rest of it any more. */
+static inline bool hawk_job_stopped(const struct hawk_job *job)
+{
+	return READ_ONCE(job->canceled) || READ_ONCE(job->f->closed);
+}
 
 /* ---- moves (move.c) ---- */
 
@@ -534,44 +522,6 @@ void hawk_round_end(struct hawk_as *as);
 void hawk_plan_start(struct hawk_as *as, struct hawk_job *job, struct hawk_plan *plan,
 		     const u32 *item);
 void hawk_io_end(struct hawk_io *io, long ret);
-
-/* ---- traces (trace.c) ---- */
-
-/* Why there was no room. */
-enum hawk_refuse {
-	HAWK_REFUSE_QUOTA,	/* the space owns all that it may of the tier */
-	HAWK_REFUSE_TIER,	/* the tier has no free chunk */
-	HAWK_REFUSE_LIDS,	/* the space has no LID left for FORK */
-	HAWK_REFUSE_MIN,	/* a new space's minimum is more than what is free */
-};
-
-/**
- * struct hawk_refusal - room that was refused
- * @space: number of the space
- * @lid: of the block, 0: of none
- * @need: what was wanted, bytes (LIDs for %HAWK_REFUSE_LIDS)
- * @use: what is taken of @limit
- * @limit: quota of the space or size of the tier
- * @tier: tier id, HAWK_TIER_ANY if it is no matter of a tier
- * @reason: enum hawk_refuse
- * @pid: process
- * @ret: errno
- */
-struct hawk_refusal {
-	u64 space;
-	u64 lid;
-	u64 need;
-	u64 use;
-	u64 limit;
-	u32 tier;
-	u32 reason;
-	u32 pid;
-	int ret;
-};
-
-void hawk_trace_note(void *owner, const struct hawk_note *note);
-void hawk_trace_refusal(const struct hawk_job *job, const struct hawk_item *it, int ret);
-void hawk_trace_refuse_min(const struct hawk_as *as, const struct hawk_space_create *arg);
 
 /* ---- the rest ---- */
 

@@ -29,6 +29,9 @@ union hawk_ioctl_arg {
 	struct hawk_stats stats;
 	struct hawk_batch batch;
 	struct hawk_lease_release lease_release;
+	struct hawk_space_set space_set;
+	struct hawk_pin_query pin_query;
+	struct hawk_cancel cancel;
 };
 
 #define HAWK_CALL_ADMIN		(1u << 0)	/* needs CAP_SYS_ADMIN */
@@ -62,6 +65,11 @@ static int hawk_ioc_space_attach(struct hawk_file *f, void *arg)
 	return hawk_as_attach(f, arg);
 }
 
+static int hawk_ioc_space_set(struct hawk_file *f, void *arg)
+{
+	return hawk_as_set(arg);
+}
+
 static int hawk_ioc_space_destroy(struct hawk_file *f, void *arg)
 {
 	return hawk_as_unlink(arg);
@@ -85,10 +93,7 @@ static int hawk_ioc_ring_setup(struct hawk_file *f, void *arg)
 
 static int hawk_ioc_stats(struct hawk_file *f, void *arg)
 {
-	struct hawk_as *as = hawk_file_as(f);
-
-	hawk_space_stats(as->space, arg);
-	hawk_stats_refresh(as);
+	hawk_space_stats(hawk_file_as(f)->space, arg);
 	return 0;
 }
 
@@ -120,7 +125,7 @@ static const struct hawk_call hawk_calls[] = {
 	HAWK_CALL(HAWK_IOC_TIER_INFO, hawk_tier_info, io_errors, 0, 0, hawk_ioc_tier_info),
 	HAWK_CALL(HAWK_IOC_SPACE_CREATE, hawk_space_create, name, HAWK_SPACE_NAMED, 0,
 		  hawk_ioc_space_create),
-	HAWK_CALL(HAWK_IOC_SPACE_ATTACH, hawk_space_attach, name, 0, 0,
+	HAWK_CALL(HAWK_IOC_SPACE_ATTACH, hawk_space_attach, name, HAWK_ATTACH_FD, 0,
 		  hawk_ioc_space_attach),
 	HAWK_CALL(HAWK_IOC_SPACE_DESTROY, hawk_space_destroy, name, 0, 0,
 		  hawk_ioc_space_destroy),
@@ -129,6 +134,9 @@ static const struct hawk_call hawk_calls[] = {
 	HAWK_CALL(HAWK_IOC_RING_SETUP, hawk_ring_setup, ring_bytes, 0, 0,
 		  hawk_ioc_ring_setup),
 	HAWK_CALL(HAWK_IOC_STATS, hawk_stats, chunks, 0, HAWK_CALL_SPACE, hawk_ioc_stats),
+	HAWK_CALL(HAWK_IOC_SPACE_SET, hawk_space_set, name, 0, 0, hawk_ioc_space_set),
+	HAWK_CALL(HAWK_IOC_PIN_QUERY, hawk_pin_query, limit_bytes, 0, HAWK_CALL_SPACE,
+		  hawk_ioc_pin_query),
 	HAWK_CALL_BATCH(HAWK_IOC_ALLOC),
 	HAWK_CALL_BATCH(HAWK_IOC_PUT),
 	HAWK_CALL_BATCH(HAWK_IOC_LOOKUP),
@@ -142,6 +150,8 @@ static const struct hawk_call hawk_calls[] = {
 	HAWK_CALL_BATCH(HAWK_IOC_TRANSLATE),
 	HAWK_CALL(HAWK_IOC_LEASE_RELEASE, hawk_lease_release, lease, 0, HAWK_CALL_SPACE,
 		  hawk_ioc_lease_release),
+	HAWK_CALL(HAWK_IOC_CANCEL, hawk_cancel, reserved, HAWK_CANCEL_ALL, HAWK_CALL_SPACE,
+		  hawk_ioc_cancel),
 };
 
 static const struct hawk_call *hawk_call_find(unsigned int cmd)
@@ -173,6 +183,51 @@ static int hawk_arg_get(union hawk_ioctl_arg *a, const struct hawk_call *call,
 	return a->head.flags & ~call->flags ? -EOPNOTSUPP : 0;
 }
 
+/* What is the same for all calls, however they were submitted. */
+static int hawk_call_begin(struct hawk_file *f, const struct hawk_call *call,
+			   union hawk_ioctl_arg *a, void __user *uarg, u32 *usize)
+{
+	int ret;
+
+	if ((call->call & HAWK_CALL_ADMIN) && !capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	ret = hawk_arg_get(a, call, uarg, usize);
+	if (ret)
+		return ret;
+	return (call->call & HAWK_CALL_SPACE) && !hawk_file_as(f) ? -ENXIO : 0;
+}
+
+/**
+ * hawk_batch_arg_get() - check and copy in the argument of a batch call
+ * @f: caller's file
+ * @cmd: number of the call
+ * @arg: out, its argument
+ * @uarg: where it lies
+ * @usize: out, bytes of it that the caller knows
+ *
+ * Return: 0; -ENOTTY: @cmd is no batch call; else as the ioctl.
+ */
+int hawk_batch_arg_get(struct hawk_file *f, unsigned int cmd, struct hawk_batch *arg,
+		       void __user *uarg, u32 *usize)
+{
+	const struct hawk_call *call = hawk_call_find(cmd);
+	union hawk_ioctl_arg a;
+	int ret;
+
+	if (!call || call->fn)
+		return -ENOTTY;
+	ret = hawk_call_begin(f, call, &a, uarg, usize);
+	if (!ret)
+		*arg = a.batch;
+	return ret;
+}
+
+/* Return: 0 or -EFAULT. */
+int hawk_batch_arg_put(const struct hawk_batch *arg, void __user *uarg, u32 usize)
+{
+	return copy_to_user(uarg, arg, min_t(u32, usize, sizeof(*arg))) ? -EFAULT : 0;
+}
+
 long hawk_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
 	const struct hawk_call *call = hawk_call_find(cmd);
@@ -184,13 +239,9 @@ long hawk_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 
 	if (!call)
 		return -ENOTTY;
-	if ((call->call & HAWK_CALL_ADMIN) && !capable(CAP_SYS_ADMIN))
-		return -EPERM;
-	ret = hawk_arg_get(&a, call, uarg, &usize);
+	ret = hawk_call_begin(f, call, &a, uarg, &usize);
 	if (ret)
 		return ret;
-	if ((call->call & HAWK_CALL_SPACE) && !hawk_file_as(f))
-		return -ENXIO;
 	ret = call->fn ? call->fn(f, &a) : hawk_batch(f, _IOC_NR(cmd), &a.batch);
 	if (ret)
 		return ret;

@@ -16,7 +16,6 @@
  * change by itself: they get -EAGAIN.
  */
 #include "hawk.h"
-#include "trace.h"
 
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
@@ -52,18 +51,10 @@ static void hawk_job_post_prefix(struct hawk_job *job)
 		hawk_job_post(job, job->posted++);
 }
 
-/* Room was refused: why? */
-static void hawk_item_refused(struct hawk_job *job, u32 i, int status)
-{
-	if (status == -ENOSPC || status == -EDQUOT)
-		hawk_trace_refusal(job, &job->items[i], status);
-}
-
 static void hawk_item_finish(struct hawk_job *job, u32 i, int status)
 {
 	struct hawk_item_state *st = &job->st[i];
 
-	hawk_item_refused(job, i, status);
 	if (st->leased)
 		hawk_block_unlease(job->as->space, st->ref);
 	st->leased = false;
@@ -120,7 +111,10 @@ static void hawk_job_round(struct hawk_job *job)
 
 	hawk_round_begin(job->as);
 	job->now = ktime_get_ns();
-	while ((st = list_first_entry_or_null(&job->todo, struct hawk_item_state, node))) {
+	while (!hawk_job_stopped(job)) {
+		st = list_first_entry_or_null(&job->todo, struct hawk_item_state, node);
+		if (!st)
+			break;
 		list_del_init(&st->node);
 		hawk_item_step(job, hawk_item_index(job, st));
 		/* A step may need several moves; a full plan would block it. */
@@ -134,7 +128,7 @@ static void hawk_job_round(struct hawk_job *job)
 
 static bool hawk_job_may_go_on(struct hawk_job *job, s64 events)
 {
-	if (!llist_empty(&job->ready) || READ_ONCE(job->f->closed))
+	if (!llist_empty(&job->ready) || hawk_job_stopped(job))
 		return true;
 	if (list_empty(&job->blocked))
 		return false;
@@ -143,7 +137,7 @@ static bool hawk_job_may_go_on(struct hawk_job *job, s64 events)
 
 /*
  * Return: 0: something may go on; HAWK_STALLED; -ETIME; -ERESTARTSYS;
- * -ECANCELED: the file has been closed.
+ * -ECANCELED: nobody wants the rest.
  */
 static int hawk_job_wait(struct hawk_job *job, s64 events)
 {
@@ -159,7 +153,7 @@ static int hawk_job_wait(struct hawk_job *job, s64 events)
 						 hawk_job_may_go_on(job, events), timeout);
 	if (ret)
 		return ret;
-	if (READ_ONCE(job->f->closed))
+	if (hawk_job_stopped(job))
 		return -ECANCELED;
 	if (llist_empty(&job->ready) && atomic64_read(&job->as->events) == events &&
 	    !atomic_read(&job->as->active))
@@ -206,7 +200,6 @@ static void hawk_job_run_now(struct hawk_job *job)
 		struct hawk_item *it = &job->items[i];
 
 		it->status = job->op->step(job, i);
-		hawk_item_refused(job, i, it->status);
 		if (it->status)
 			it->vt = 0;
 		if (!(i % 64))
@@ -214,11 +207,20 @@ static void hawk_job_run_now(struct hawk_job *job)
 	}
 }
 
-/* Items of a call that may wait.  Return: as hawk_job_run(). */
-static int hawk_job_run_rounds(struct hawk_job *job)
+/**
+ * hawk_job_run() - give every item its status
+ * @job: the batch
+ *
+ * Return: 0, or -ERESTARTSYS if a signal came before anything was done.
+ */
+int hawk_job_run(struct hawk_job *job)
 {
 	bool all = true;	/* no blocked item was left out of this round */
 
+	if (!job->op->waits) {
+		hawk_job_run_now(job);
+		return 0;
+	}
 	for (;;) {
 		s64 events = atomic64_read(&job->as->events);
 		u64 delta;
@@ -241,23 +243,4 @@ static int hawk_job_run_rounds(struct hawk_job *job)
 		all = !delta;
 		hawk_job_unblock(job, delta ? delta + HAWK_UNBLOCK_MIN : U64_MAX);
 	}
-}
-
-/**
- * hawk_job_run() - give every item its status
- * @job: the batch
- *
- * Return: 0, or -ERESTARTSYS if a signal came before anything was done.
- */
-int hawk_job_run(struct hawk_job *job)
-{
-	int ret = 0;
-
-	trace_hawk_batch_begin(job, 0, 0);
-	if (job->op->waits)
-		ret = hawk_job_run_rounds(job);
-	else
-		hawk_job_run_now(job);
-	hawk_stats_batch(job);
-	return ret;
 }

@@ -3,11 +3,18 @@
  * main.c - module load and unload, the device node, HAWK_IOC_QUERY
  */
 #include "hawk.h"
+#include "uring.h"
 
 #include <linux/module.h>
 #include <linux/wait_bit.h>
 
 struct hawk_device hawk_dev;
+
+#ifdef HAWK_URING
+#define HAWK_FEAT_BUILT	HAWK_FEAT_URING_CMD
+#else
+#define HAWK_FEAT_BUILT	0
+#endif
 
 int hawk_ioc_query(struct hawk_file *f, void *arg)
 {
@@ -18,7 +25,8 @@ int hawk_ioc_query(struct hawk_file *f, void *arg)
 	q->batch_max = HAWK_BATCH_MAX;
 	q->features = HAWK_FEAT_TIER_HOST | HAWK_FEAT_TIER_BLK | HAWK_FEAT_LEASE |
 		      HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC |
-		      HAWK_FEAT_STATS_PAGE;
+		      HAWK_FEAT_ATTACH_FD | HAWK_FEAT_MEMLOCK | HAWK_FEAT_IDLE |
+		      HAWK_FEAT_CANCEL | HAWK_FEAT_BUILT;
 	q->tiers = 0;
 	mutex_lock(&hawk_dev.lock);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)

@@ -7,6 +7,9 @@
  * An entry of hawk_file.pins is the block's generation and this file's count.
  * As long as the count is not zero the block lives, so its generation stays.
  *
+ * The first pin of a block charges it to RLIMIT_MEMLOCK, the last one's end gives
+ * that back (memlock.c).
+ *
  * A pin is given up with the engine's call made under the xa_lock: else two
  * threads of a process could give up the same pin twice, and the second one
  * would be somebody else's.
@@ -31,39 +34,50 @@ static unsigned long hawk_pin_count(void *entry)
 	return entry ? xa_to_value(entry) & HAWK_PIN_COUNT_MAX : 0;
 }
 
+/* As hawk_pin_add(); @charged: one block has been charged for it already. */
+static int hawk_pin_note(struct hawk_file *f, struct hawk_ref ref, unsigned long limit,
+			 bool charged)
+{
+	void *old = xa_load(&f->pins, ref.block), *cur;
+	int ret;
+
+	for (;;) {
+		ret = -EOVERFLOW;
+		if (hawk_pin_count(old) == HAWK_PIN_COUNT_MAX)
+			break;
+		ret = old || charged ? 0 : hawk_memlock_charge(f, limit);
+		if (ret)
+			break;
+		charged |= !old;
+		cur = xa_cmpxchg(&f->pins, ref.block, old,
+				 hawk_pin_entry(ref.gen, hawk_pin_count(old) + 1),
+				 GFP_KERNEL);
+		if (cur == old) {
+			hawk_memlock_uncharge(f, charged && old);
+			return 0;
+		}
+		ret = xa_err(cur);
+		if (ret)
+			break;
+		old = cur;
+	}
+	hawk_memlock_uncharge(f, charged);
+	hawk_block_unpin(f->as->space, ref);
+	return ret;
+}
+
 /**
  * hawk_pin_add() - write down a pin that the engine has just given to this file
  * @f: the file
  * @ref: the block
+ * @limit: RLIMIT_MEMLOCK of the caller, pages
  *
  * Context: may sleep.
  * Return: 0; -ENOMEM or -EOVERFLOW, the pin has been given back then.
  */
-int hawk_pin_add(struct hawk_file *f, struct hawk_ref ref)
+int hawk_pin_add(struct hawk_file *f, struct hawk_ref ref, unsigned long limit)
 {
-	void *old = xa_load(&f->pins, ref.block);
-	int ret;
-
-	for (;;) {
-		void *cur;
-
-		if (hawk_pin_count(old) == HAWK_PIN_COUNT_MAX) {
-			ret = -EOVERFLOW;
-			break;
-		}
-		cur = xa_cmpxchg(&f->pins, ref.block, old,
-				 hawk_pin_entry(ref.gen, hawk_pin_count(old) + 1),
-				 GFP_KERNEL);
-		if (cur == old)
-			return 0;
-		if (xa_is_err(cur)) {
-			ret = xa_err(cur);
-			break;
-		}
-		old = cur;
-	}
-	hawk_block_unpin(f->as->space, ref);
-	return ret;
+	return hawk_pin_note(f, ref, limit, false);
 }
 
 /* The file's count of pins of @ref. */
@@ -74,11 +88,27 @@ static unsigned long hawk_pin_held(struct hawk_file *f, struct hawk_ref ref)
 	return entry && hawk_pin_gen(entry) == ref.gen ? hawk_pin_count(entry) : 0;
 }
 
-/* One pin less; replaces or erases an entry, which needs no memory. */
-static void hawk_pin_forget(struct hawk_file *f, struct hawk_ref ref, unsigned long held)
+/* Has this file a pin on the block of @lid? */
+bool hawk_pin_has(struct hawk_file *f, u64 lid)
+{
+	struct hawk_ref ref;
+	u64 vt;
+
+	return !hawk_block_ref(f->as->space, lid, &vt, &ref) && hawk_pin_held(f, ref);
+}
+
+/* Replaces or erases an entry, which needs no memory. */
+static void hawk_pin_set(struct hawk_file *f, struct hawk_ref ref, unsigned long held)
 {
 	lockdep_assert_held(&f->pins.xa_lock);
-	__xa_store(&f->pins, ref.block, hawk_pin_entry(ref.gen, held - 1), 0);
+	__xa_store(&f->pins, ref.block, hawk_pin_entry(ref.gen, held), 0);
+}
+
+/* One pin less of @held. */
+static void hawk_pin_forget(struct hawk_file *f, struct hawk_ref ref, unsigned long held)
+{
+	hawk_pin_set(f, ref, held - 1);
+	hawk_memlock_uncharge(f, held == 1);
 }
 
 /**
@@ -119,8 +149,11 @@ out:
 /**
  * hawk_pin_drop() - UNPIN
  * @f: the file
- * @lid: the block's LID
+ * @lid: the block's LID, or 0: find it by @vt
  * @vt: translation that the caller knows, or 0
+ *
+ * A pinned block stays where it is, so its holder finds it by @vt whatever others
+ * do with its LIDs.
  *
  * Return: 0; -ENOENT; -ESTALE: @vt is not the block's any more, or this file has
  * no pin on it.
@@ -130,11 +163,14 @@ int hawk_pin_drop(struct hawk_file *f, u64 lid, u64 vt)
 	struct hawk_space *s = f->as->space;
 	struct hawk_ref ref;
 	unsigned long held;
-	u64 now_vt;
+	u64 now_vt = vt;
 	int ret;
 
 	xa_lock(&f->pins);
-	ret = hawk_block_ref(s, lid, &now_vt, &ref);
+	if (lid || !vt)
+		ret = hawk_block_ref(s, lid, &now_vt, &ref);
+	else
+		ret = hawk_block_at(s, vt, &ref);
 	if (ret)
 		goto out;
 	held = hawk_pin_held(f, ref);
@@ -155,14 +191,18 @@ out:
  * @f: the file
  * @lid: a LID of the block
  * @now: time, nanoseconds
+ * @limit: RLIMIT_MEMLOCK of the caller, pages
  * @plan: for the copy, and for what makes room
  * @vt: out, the translation
  *
+ * The pin takes its charge along, unless this file has others on the old block.
+ *
  * Return: as hawk_block_unshare(), also -ENOBUFS, with no lock held; -ESTALE: this
- * file has no pin on @lid;
- * -ENOMEM: the pin is lost and with it the new, still empty block.
+ * file has no pin on @lid; -ENOMEM: at the limit; or without memory to note the pin,
+ * which is lost then and with it the new, still empty block.
  */
-int hawk_pin_unshare(struct hawk_file *f, u64 lid, u64 now, struct hawk_plan *plan, u64 *vt)
+int hawk_pin_unshare(struct hawk_file *f, u64 lid, u64 now, unsigned long limit,
+		     struct hawk_plan *plan, u64 *vt)
 {
 	struct hawk_space *s = f->as->space;
 	struct hawk_ref old, ref;
@@ -174,18 +214,19 @@ int hawk_pin_unshare(struct hawk_file *f, u64 lid, u64 now, struct hawk_plan *pl
 	if (ret)
 		goto err_unlock;
 	held = hawk_pin_held(f, old);
-	if (!held) {
-		ret = -ESTALE;
+	ret = !held ? -ESTALE : held > 1 ? hawk_memlock_charge(f, limit) : 0;
+	if (ret)
 		goto err_unlock;
-	}
 	ref = old;
 	ret = hawk_block_unshare(s, lid, now, plan, vt, &ref);
 	if (ret || (ref.block == old.block && ref.gen == old.gen))
-		goto err_unlock;
-	hawk_pin_forget(f, old, held);
+		goto err_uncharge;
+	hawk_pin_set(f, old, held - 1);
 	xa_unlock(&f->pins);
-	return hawk_pin_add(f, ref);
+	return hawk_pin_note(f, ref, limit, true);
 
+err_uncharge:
+	hawk_memlock_uncharge(f, held > 1);
 err_unlock:
 	xa_unlock(&f->pins);
 	return ret;
@@ -194,7 +235,7 @@ err_unlock:
 /* The file is at its end: nobody else uses it. */
 void hawk_pin_drop_all(struct hawk_file *f)
 {
-	unsigned long block, n;
+	unsigned long block, n, blocks = 0;
 	void *entry;
 
 	xa_for_each(&f->pins, block, entry) {
@@ -204,5 +245,7 @@ void hawk_pin_drop_all(struct hawk_file *f)
 			hawk_block_unpin(f->as->space, ref);
 			cond_resched();
 		}
+		blocks++;
 	}
+	hawk_memlock_uncharge(f, blocks);
 }

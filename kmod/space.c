@@ -5,6 +5,9 @@
  * A space lives as long as a file, a move or its name refers to it.  Mappings
  * hold their file, so when a space ends nobody can reach its frames through a
  * page table any more.  Only its chunks remain then, dirty, for the cleaner.
+ *
+ * A name ends once: by destroy, by idleness or with the module.  Whoever takes it
+ * out of hawk_device.names puts its reference.
  */
 #include "hawk.h"
 #include "trace.h"
@@ -12,6 +15,9 @@
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/ctype.h>
+#include <linux/file.h>
+#include <linux/jiffies.h>
+#include <linux/ktime.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -20,6 +26,7 @@
 
 #define HAWK_MAY_READ	4
 #define HAWK_MAY_WRITE	2
+#define HAWK_MODE_BITS	0666u
 
 static atomic64_t hawk_as_ids = ATOMIC64_INIT(0);
 
@@ -34,9 +41,8 @@ static void hawk_as_release(struct kref *ref)
 	list_del(&as->node);
 	spin_unlock(&hawk_dev.spaces_lock);
 	trace_hawk_space_destroy(as->id, &as->info);
-	hawk_stats_exit(as);
 
-	hawk_dev_lock();
+	mutex_lock(&hawk_dev.lock);
 	hawk_space_destroy(as->space);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (as->mem[t])
@@ -53,6 +59,72 @@ void hawk_as_put(struct hawk_as *as)
 {
 	kref_put(&as->ref, hawk_as_release);
 }
+
+/* ---- idle named spaces ---- */
+
+static bool hawk_as_named(const struct hawk_as *as)
+{
+	lockdep_assert_held(&hawk_dev.lock);
+	return !list_empty(&as->name_node);
+}
+
+/* Nanoseconds until it has been idle for long enough; U64_MAX: it is in use. */
+static u64 hawk_as_idle_left(const struct hawk_as *as)
+{
+	u64 idle;
+
+	if (!hawk_as_named(as) || as->files || !as->idle_ns)
+		return U64_MAX;
+	idle = ktime_get_ns() - as->idle_since;
+	return idle < as->idle_ns ? as->idle_ns - idle : 0;
+}
+
+/* Look again when its time may have come.  A work too many does no harm. */
+static void hawk_as_idle_arm(struct hawk_as *as)
+{
+	u64 left = hawk_as_idle_left(as);
+
+	if (left != U64_MAX)
+		mod_delayed_work(hawk_dev.wq, &as->idle,
+				 min_t(u64, nsecs_to_jiffies64(left) + 1, MAX_JIFFY_OFFSET));
+}
+
+static void hawk_as_idle_work(struct work_struct *work)
+{
+	struct hawk_as *as = container_of(to_delayed_work(work), struct hawk_as, idle);
+	bool end;
+
+	mutex_lock(&hawk_dev.lock);
+	end = !hawk_as_idle_left(as);
+	if (end)
+		list_del_init(&as->name_node);
+	else
+		hawk_as_idle_arm(as);
+	mutex_unlock(&hawk_dev.lock);
+	if (end)
+		hawk_as_put(as);
+}
+
+/* The caller has taken the name away and has its reference. */
+static void hawk_as_put_name(struct hawk_as *as)
+{
+	cancel_delayed_work_sync(&as->idle);
+	hawk_as_put(as);
+}
+
+/* A file leaves the space.  Takes hawk_device.lock, may end the space. */
+void hawk_as_detach(struct hawk_as *as)
+{
+	mutex_lock(&hawk_dev.lock);
+	if (!--as->files) {
+		as->idle_since = ktime_get_ns();
+		hawk_as_idle_arm(as);
+	}
+	mutex_unlock(&hawk_dev.lock);
+	hawk_as_put(as);
+}
+
+/* ---- all spaces ---- */
 
 /**
  * hawk_as_next() - walk all spaces
@@ -129,6 +201,17 @@ static int hawk_name_check(const u8 *name)
 	return 0;
 }
 
+/* Permission bits and idle time are a named space's. */
+static int hawk_as_named_check(const struct hawk_space_create *arg)
+{
+	if (!(arg->flags & HAWK_SPACE_NAMED))
+		return arg->mode || arg->idle_ns ||
+		       memchr_inv(arg->name, 0, HAWK_NAME_MAX) ? -EINVAL : 0;
+	if (arg->mode & ~HAWK_MODE_BITS || arg->idle_ns > KTIME_MAX)
+		return -EINVAL;
+	return hawk_name_check(arg->name);
+}
+
 static int hawk_as_create_check(const struct hawk_space_create *arg)
 {
 	u32 t;
@@ -149,9 +232,7 @@ static int hawk_as_create_check(const struct hawk_space_create *arg)
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (arg->quota[t].min_bytes > arg->quota[t].max_bytes)
 			return -EINVAL;
-	if (arg->flags & HAWK_SPACE_NAMED)
-		return arg->mode & ~0666u ? -EINVAL : hawk_name_check(arg->name);
-	return arg->mode || memchr_inv(arg->name, 0, HAWK_NAME_MAX) ? -EINVAL : 0;
+	return hawk_as_named_check(arg);
 }
 
 /* Permission bits (HAWK_MAY_*) that the caller has on a named space. */
@@ -159,11 +240,20 @@ static u32 hawk_as_access(const struct hawk_as *as)
 {
 	u32 all = HAWK_MAY_READ | HAWK_MAY_WRITE, may = as->mode & all;
 
+	lockdep_assert_held(&hawk_dev.lock);
 	if (uid_eq(current_fsuid(), as->uid))
 		may = as->mode >> 6 & all;
 	else if (in_group_p(as->gid))
 		may = as->mode >> 3 & all;
 	return may != all && capable(CAP_DAC_OVERRIDE) ? all : may;
+}
+
+/* May the caller end or change a named space?  0, -EPERM or -ENOENT. */
+static int hawk_as_own(const struct hawk_as *as)
+{
+	if (uid_eq(current_fsuid(), as->uid) || capable(CAP_SYS_ADMIN))
+		return 0;
+	return hawk_as_access(as) & HAWK_MAY_READ ? -EPERM : -ENOENT;
 }
 
 /* ---- the start ---- */
@@ -187,10 +277,10 @@ static struct hawk_as *hawk_as_alloc(const struct hawk_space_create *arg)
 
 	if (!as)
 		return NULL;
-	if (hawk_stats_init(as))
-		goto err_free;
-	if (hawk_as_alloc_vtlb(as, arg->max_blocks))
-		goto err_exit_stats;
+	if (hawk_as_alloc_vtlb(as, arg->max_blocks)) {
+		kfree(as);
+		return NULL;
+	}
 	kref_init(&as->ref);
 	as->id = atomic64_inc_return(&hawk_as_ids);
 	as->info.block_bytes = arg->block_bytes;
@@ -207,14 +297,11 @@ static struct hawk_as *hawk_as_alloc(const struct hawk_space_create *arg)
 	as->uid = current_fsuid();
 	as->gid = current_fsgid();
 	as->mode = arg->mode;
+	as->idle_ns = arg->idle_ns;
+	as->files = 1;	/* its creator's */
+	INIT_DELAYED_WORK(&as->idle, hawk_as_idle_work);
 	init_waitqueue_head(&as->wait);
 	return as;
-
-err_exit_stats:
-	hawk_stats_exit(as);
-err_free:
-	kfree(as);
-	return NULL;
 }
 
 static struct hawk_as *hawk_as_find(const u8 *name)
@@ -237,8 +324,6 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 		.max_blocks = arg->max_blocks,
 		.buckets = arg->buckets,
 		.vtlb = as->vtlb,
-		.note = hawk_trace_note,
-		.owner = as,
 	};
 	bool named = arg->flags & HAWK_SPACE_NAMED;
 	u32 t;
@@ -275,7 +360,7 @@ static int hawk_as_enter_locked(struct hawk_as *as, const struct hawk_space_crea
 {
 	int ret;
 
-	hawk_dev_lock();
+	mutex_lock(&hawk_dev.lock);
 	ret = hawk_as_enter(as, arg);
 	mutex_unlock(&hawk_dev.lock);
 	return ret;
@@ -310,10 +395,7 @@ int hawk_as_create(struct hawk_file *f, struct hawk_space_create *arg)
 	/* The room may just be that of a space that has ended a moment ago. */
 	if (ret == -ENOSPC && hawk_as_settle(as))
 		ret = hawk_as_enter_locked(as, arg);
-	if (ret == -ENOSPC)
-		hawk_trace_refuse_min(as, arg);
 	if (ret) {
-		hawk_stats_exit(as);
 		vfree(as->vtlb);
 		kfree(as);
 		goto out_unlock;
@@ -326,29 +408,108 @@ out_unlock:
 	return ret;
 }
 
+static struct hawk_as *hawk_as_get_named(const u8 *name, bool *writable)
+{
+	struct hawk_as *as;
+	u32 may;
+
+	lockdep_assert_held(&hawk_dev.lock);
+	as = hawk_as_find(name);
+	may = as ? hawk_as_access(as) : 0;
+	if (!(may & HAWK_MAY_READ))
+		return ERR_PTR(-ENOENT);
+	*writable = may & HAWK_MAY_WRITE;
+	return hawk_as_get(as);
+}
+
+/* The space of an open file: who was given that may use it as that may. */
+static struct hawk_as *hawk_as_get_fd(int fd, bool *writable)
+{
+	struct file *file = fget(fd);
+	struct hawk_as *as = ERR_PTR(-EBADF);
+	struct hawk_file *other;
+
+	if (!file)
+		return as;
+	if (file->f_op != &hawk_fops)
+		goto out_fput;
+	as = ERR_PTR(-EACCES);
+	if (!(file->f_mode & FMODE_READ))
+		goto out_fput;
+	other = file->private_data;
+	as = hawk_file_as(other) ?: ERR_PTR(-ENXIO);
+	if (IS_ERR(as))
+		goto out_fput;
+	*writable = other->writable;
+	hawk_as_get(as);
+out_fput:
+	fput(file);
+	return as;
+}
+
+static int hawk_as_attach_check(const struct hawk_space_attach *arg)
+{
+	if (arg->reserved)
+		return -EOPNOTSUPP;
+	if (arg->flags & HAWK_ATTACH_FD)
+		return memchr_inv(arg->name, 0, HAWK_NAME_MAX) ? -EINVAL : 0;
+	return arg->fd ? -EINVAL : hawk_name_check(arg->name);
+}
+
 int hawk_as_attach(struct hawk_file *f, const struct hawk_space_attach *arg)
 {
-	int ret = hawk_name_check(arg->name);
+	int ret = hawk_as_attach_check(arg);
 	struct hawk_as *as;
-	u32 may = 0;
+	bool writable;
 
 	if (ret)
 		return ret;
 	mutex_lock(&f->lock);
 	if (f->as) {
-		mutex_unlock(&f->lock);
-		return -EBUSY;
+		ret = -EBUSY;
+		goto out_unlock;
 	}
-	hawk_dev_lock();
-	as = hawk_as_find(arg->name);
-	if (as)
-		may = hawk_as_access(as);
-	if (may & HAWK_MAY_READ)
-		hawk_file_bind(f, hawk_as_get(as), may & HAWK_MAY_WRITE);
+	mutex_lock(&hawk_dev.lock);
+	if (arg->flags & HAWK_ATTACH_FD)
+		as = hawk_as_get_fd(arg->fd, &writable);
 	else
-		ret = -ENOENT;
+		as = hawk_as_get_named(arg->name, &writable);
+	if (IS_ERR(as)) {
+		ret = PTR_ERR(as);
+	} else {
+		as->files++;
+		hawk_file_bind(f, as, writable);
+	}
 	mutex_unlock(&hawk_dev.lock);
+out_unlock:
 	mutex_unlock(&f->lock);
+	return ret;
+}
+
+/* ---- changing and ending a named one ---- */
+
+int hawk_as_set(const struct hawk_space_set *arg)
+{
+	int ret = hawk_name_check(arg->name);
+	struct hawk_as *as;
+
+	if (arg->mask & ~(HAWK_SPACE_SET_IDLE | HAWK_SPACE_SET_MODE))
+		return -EOPNOTSUPP;
+	if (ret || !arg->mask || arg->mode & ~HAWK_MODE_BITS || arg->idle_ns > KTIME_MAX)
+		return -EINVAL;
+	if ((arg->mode && !(arg->mask & HAWK_SPACE_SET_MODE)) ||
+	    (arg->idle_ns && !(arg->mask & HAWK_SPACE_SET_IDLE)))
+		return -EINVAL;
+	mutex_lock(&hawk_dev.lock);
+	as = hawk_as_find(arg->name);
+	ret = as ? hawk_as_own(as) : -ENOENT;
+	if (!ret && (arg->mask & HAWK_SPACE_SET_MODE))
+		as->mode = arg->mode;
+	if (!ret && (arg->mask & HAWK_SPACE_SET_IDLE)) {
+		as->idle_ns = arg->idle_ns;
+		hawk_as_idle_arm(as);
+	}
+	mutex_unlock(&hawk_dev.lock);
 	return ret;
 }
 
@@ -360,31 +521,30 @@ int hawk_as_unlink(const struct hawk_space_destroy *arg)
 
 	if (ret)
 		return ret;
-	hawk_dev_lock();
+	mutex_lock(&hawk_dev.lock);
 	as = hawk_as_find(arg->name);
-	if (!as)
-		ret = -ENOENT;
-	else if (!uid_eq(current_fsuid(), as->uid) && !capable(CAP_SYS_ADMIN))
-		ret = hawk_as_access(as) & HAWK_MAY_READ ? -EPERM : -ENOENT;
-	else
+	ret = as ? hawk_as_own(as) : -ENOENT;
+	if (!ret)
 		list_del_init(&as->name_node);
 	mutex_unlock(&hawk_dev.lock);
 	if (!ret)
-		hawk_as_put(as);
+		hawk_as_put_name(as);
 	return ret;
 }
 
 /* Module exit: named spaces that nobody has attached. */
 void hawk_as_unlink_all(void)
 {
-	struct hawk_as *as, *tmp;
-	LIST_HEAD(ended);
+	struct hawk_as *as;
 
-	hawk_dev_lock();
-	list_splice_init(&hawk_dev.names, &ended);
-	mutex_unlock(&hawk_dev.lock);
-	list_for_each_entry_safe(as, tmp, &ended, name_node) {
-		list_del_init(&as->name_node);
-		hawk_as_put(as);
+	for (;;) {
+		mutex_lock(&hawk_dev.lock);
+		as = list_first_entry_or_null(&hawk_dev.names, struct hawk_as, name_node);
+		if (as)
+			list_del_init(&as->name_node);
+		mutex_unlock(&hawk_dev.lock);
+		if (!as)
+			return;
+		hawk_as_put_name(as);
 	}
 }

@@ -11,7 +11,6 @@
 #include "hawk.h"
 
 #include <linux/device.h>
-#include <linux/percpu.h>
 #include <linux/slab.h>
 #include <linux/sysfs.h>
 
@@ -74,12 +73,12 @@ static ssize_t quarantine_bytes_show(struct kobject *kobj, struct kobj_attribute
 
 static ssize_t read_bytes_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%llu\n", hawk_mem_read_bytes(to_hawk_mem(kobj)));
+	return sysfs_emit(buf, "%lld\n", atomic64_read(&to_hawk_mem(kobj)->read_bytes));
 }
 
 static ssize_t write_bytes_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%llu\n", hawk_mem_write_bytes(to_hawk_mem(kobj)));
+	return sysfs_emit(buf, "%lld\n", atomic64_read(&to_hawk_mem(kobj)->write_bytes));
 }
 
 static ssize_t io_errors_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
@@ -138,7 +137,6 @@ static void hawk_mem_release(struct kobject *kobj)
 	struct hawk_mem *m = to_hawk_mem(kobj);
 
 	m->ops->release(m);
-	free_percpu(m->count);
 	kfree(m);
 }
 

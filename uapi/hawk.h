@@ -20,8 +20,8 @@
  *	EOPNOTSUPP unknown flag, non-zero reserved member
  *	EINVAL     a known member has a value out of its range
  *	EFAULT     a pointer does not lead to accessible memory; if it is that of a
- *	           batch's items and they cannot be written back, they may have
- *	           taken effect all the same
+ *	           batch's items and they cannot be written back, the pins and the
+ *	           lease that it took are given back, all else stays done
  *	EPERM      the call needs CAP_SYS_ADMIN
  *	ENODEV     the device is going away
  *	ENXIO      the call needs a space and the file has none
@@ -108,7 +108,6 @@ struct hawk_vtlb_entry {
  */
 #define HAWK_MMAP_VTLB		(1ull << 40)	/* read-only */
 #define HAWK_MMAP_RING		(2ull << 40)	/* read-write */
-#define HAWK_MMAP_STATS		(3ull << 40)	/* read-only, struct hawk_stats_page */
 #define HAWK_MMAP_TIER(t)	((8ull + (t)) << 40)	/* read-write, host tiers */
 
 /* ---- device ---- */
@@ -119,7 +118,11 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_ASYNC		(1ull << 3)	/* HAWK_BATCH_ASYNC and the ring */
 #define HAWK_FEAT_NAMED		(1ull << 4)	/* named spaces */
 #define HAWK_FEAT_CRC		(1ull << 5)	/* CRC32C of blocks on flash */
-#define HAWK_FEAT_STATS_PAGE	(1ull << 16)	/* HAWK_MMAP_STATS */
+#define HAWK_FEAT_ATTACH_FD	(1ull << 8)	/* HAWK_ATTACH_FD */
+#define HAWK_FEAT_MEMLOCK	(1ull << 9)	/* RLIMIT_MEMLOCK, HAWK_IOC_PIN_QUERY */
+#define HAWK_FEAT_IDLE		(1ull << 10)	/* idle_ns, HAWK_IOC_SPACE_SET */
+#define HAWK_FEAT_CANCEL	(1ull << 11)	/* HAWK_IOC_CANCEL */
+#define HAWK_FEAT_URING_CMD	(1ull << 12)	/* batches through io_uring */
 
 /**
  * struct hawk_query - what this device offers (HAWK_IOC_QUERY)
@@ -262,6 +265,8 @@ struct hawk_quota {
  * @vtlb_bytes: out, bytes to map at HAWK_MMAP_VTLB
  * @quota: quota per tier id; tiers that do not exist must be zero
  * @name: name of a named space, NUL-terminated, else all zero
+ * @idle_ns: a named space ends when no file has had it attached for so long,
+ *	nanoseconds; 0: never.  0 for a private one
  *
  * EBUSY: the file has a space already; EEXIST: the name is taken; ENOENT: a
  * quota names a tier that does not exist; ENOSPC: the minima do not fit; ENOMEM.
@@ -283,21 +288,33 @@ struct hawk_space_create {
 	__aligned_u64 vtlb_bytes;
 	struct hawk_quota quota[HAWK_TIERS_MAX];
 	__u8 name[HAWK_NAME_MAX];
+	__aligned_u64 idle_ns;
 };
 
+#define HAWK_ATTACH_FD		(1u << 0)	/* the space of @fd, not one by name */
+
 /**
- * struct hawk_space_attach - bind a named space to this file
+ * struct hawk_space_attach - bind a space to this file
  * @size: sizeof(struct hawk_space_attach)
- * @flags: must be 0
- * @name: name of the space, NUL-terminated
+ * @flags: HAWK_ATTACH_*
+ * @name: name of the space, NUL-terminated; all zero with HAWK_ATTACH_FD
+ * @fd: an open file of this device, maybe received over a UNIX socket, whose
+ *	space (also a private one) is bound to this file too; else 0
+ * @reserved: must be 0
  *
+ * Pins, leases and the ring stay each file's own.  By @fd the caller gets no
+ * more than that file may: read-only if it is read-only.
  * ENOENT: no such space, or the caller may not know of it; EBUSY: the file has
- * a space already.  HAWK_IOC_SPACE_INFO then tells the geometry.
+ * a space already; EBADF: @fd is no open file of this device; ENXIO: it has no
+ * space; EACCES: it is not open for reading.  HAWK_IOC_SPACE_INFO then tells the
+ * geometry.
  */
 struct hawk_space_attach {
 	__u32 size;
 	__u32 flags;
 	__u8 name[HAWK_NAME_MAX];
+	__s32 fd;
+	__u32 reserved;
 };
 
 /**
@@ -313,6 +330,29 @@ struct hawk_space_attach {
 struct hawk_space_destroy {
 	__u32 size;
 	__u32 flags;
+	__u8 name[HAWK_NAME_MAX];
+};
+
+#define HAWK_SPACE_SET_IDLE	(1u << 0)
+#define HAWK_SPACE_SET_MODE	(1u << 1)
+
+/**
+ * struct hawk_space_set - change a named space (HAWK_IOC_SPACE_SET)
+ * @size: sizeof(struct hawk_space_set)
+ * @flags: must be 0
+ * @mask: HAWK_SPACE_SET_*, what is changed; the other members must be 0
+ * @mode: permission bits for later attaches, see &struct hawk_space_create
+ * @idle_ns: see &struct hawk_space_create; counted from when the last file left
+ * @name: name of the space, NUL-terminated
+ *
+ * EPERM: the caller is neither the owner nor CAP_SYS_ADMIN; ENOENT.
+ */
+struct hawk_space_set {
+	__u32 size;
+	__u32 flags;
+	__u32 mask;
+	__u32 mode;
+	__aligned_u64 idle_ns;
 	__u8 name[HAWK_NAME_MAX];
 };
 
@@ -371,7 +411,9 @@ struct hawk_space_info {
  * generation changed, or the caller has no pin to give up; EBUSY pinned or
  * leased; ENOSPC no room and nothing may be evicted; EDQUOT the same within the
  * space's quota; EIO the tier failed, the block is gone; EINVAL; EOVERFLOW too
- * many pins; ETIME the deadline passed; ECANCELED not reached.
+ * many pins; ENOMEM one pin more would exceed RLIMIT_MEMLOCK (&struct
+ * hawk_pin_query), or the kernel has no memory to note it; ETIME the deadline
+ * passed; ECANCELED not reached, or stopped by HAWK_IOC_CANCEL.
  */
 struct hawk_item {
 	__aligned_u64 lid;
@@ -412,10 +454,10 @@ struct hawk_item {
  *           is READY, without key
  * LOOKUP    by key: 0 present (maybe on flash), ENOENT absent, EAGAIN announced
  * PIN       keep blocks in their host frame for DMA; EAGAIN: not in a host tier
- * UNPIN     undo one PIN, GET or ALLOC; @vt, if not 0, must match (ESTALE).  A
- *           pin is found by a LID of its block: when another has meanwhile freed
- *           @lid (ENOENT) or unshared it (ESTALE), use another LID of the block,
- *           or the pin stays until the file ends
+ * UNPIN     undo one PIN, GET or ALLOC, by LID (@vt, if not 0, must match:
+ *           ESTALE), or with @lid 0 by @vt alone: where the pinned block lies,
+ *           as the call that took the pin said.  By @vt a pin can always be given
+ *           back, also when another has meanwhile freed the LID or unshared it
  * GET       by key or LID: reload if needed, pin, translate
  * RELOAD    by LID or key: bring into a host tier, do not pin
  * FORK      @arg becomes another LID of the block (shared, copy-on-write)
@@ -521,6 +563,79 @@ struct hawk_ring_setup {
 	__aligned_u64 ring_bytes;
 };
 
+#define HAWK_CANCEL_ALL		(1u << 0)	/* every batch, whatever its user_data */
+
+/**
+ * struct hawk_cancel - stop asynchronous batches of this file (HAWK_IOC_CANCEL)
+ * @size: sizeof(struct hawk_cancel)
+ * @flags: HAWK_CANCEL_*
+ * @user_data: of the batches to stop; 0 with HAWK_CANCEL_ALL
+ * @batches: out, batches that were told to stop
+ * @reserved: must be 0
+ *
+ * Batches submitted with HAWK_BATCH_ASYNC or through io_uring.  Their items that
+ * are not done get ECANCELED; all completions still come, maybe after this call.
+ * Transfers under way are finished.  ENOENT: no such batch is under way.
+ */
+struct hawk_cancel {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 user_data;
+	__u32 batches;
+	__u32 reserved;
+};
+
+/*
+ * io_uring: a batch call is submitted as IORING_OP_URING_CMD on this file with
+ * HAWK_IOC_* as cmd_op and this in sqe->cmd.  &struct hawk_batch and its items are
+ * read at submission and written, in the submitter's context, before the completion
+ * is posted, whose res is what the ioctl would return (0 or a negative errno).
+ */
+
+/**
+ * struct hawk_uring_cmd - what sqe->cmd holds
+ * @batch: pointer to &struct hawk_batch, valid until the completion
+ * @reserved: must be 0
+ *
+ * ENOTTY: cmd_op is no batch call; EINVAL: HAWK_BATCH_ASYNC, which has a ring of
+ * its own; ECANCELED: the submitter was gone when the batch ended.
+ */
+struct hawk_uring_cmd {
+	__aligned_u64 batch;
+	__aligned_u64 reserved;
+};
+
+/* ---- pinned memory ---- */
+
+#define HAWK_NO_LIMIT		(~0ull)
+
+/**
+ * struct hawk_pin_query - how much would pinning charge (HAWK_IOC_PIN_QUERY)
+ * @size: sizeof(struct hawk_pin_query)
+ * @flags: must be 0
+ * @count: blocks, 1..HAWK_BATCH_MAX
+ * @reserved: must be 0
+ * @lids: pointer to __u64 [@count], the LIDs of the blocks; 0: new ones
+ * @need_bytes: out, bytes that pinning them through this file would add
+ * @used_bytes: out, bytes charged to the file's user now, by all of its files
+ *	and by other users of RLIMIT_MEMLOCK such as io_uring
+ * @limit_bytes: out, the caller's RLIMIT_MEMLOCK; HAWK_NO_LIMIT: none
+ *
+ * A block is charged once per file, however often that has pinned it, to the
+ * user who opened the file; not at all if it had CAP_IPC_LOCK then.  LIDs of one
+ * block are counted one by one.
+ */
+struct hawk_pin_query {
+	__u32 size;
+	__u32 flags;
+	__u32 count;
+	__u32 reserved;
+	__aligned_u64 lids;
+	__aligned_u64 need_bytes;
+	__aligned_u64 used_bytes;
+	__aligned_u64 limit_bytes;
+};
+
 /* ---- statistics ---- */
 
 /**
@@ -571,74 +686,6 @@ struct hawk_stats {
 	__u32 chunks[HAWK_TIERS_MAX];
 };
 
-#define HAWK_STATS_VERSION	1
-#define HAWK_STATS_OPS		16		/* room for batch calls */
-#define HAWK_STATS_BUCKETS	44		/* buckets of a histogram */
-#define HAWK_STATS_ROOM		512		/* room for struct hawk_stats, bytes */
-
-/* The place of a batch call, such as HAWK_IOC_ALLOC, in hawk_stats_page.op */
-#define HAWK_STATS_OP(cmd)	((cmd) - HAWK_IOC_ALLOC)
-
-/* The two directions in hawk_stats_page.move */
-#define HAWK_STATS_READ		0		/* reloads from the tier */
-#define HAWK_STATS_WRITE	1		/* writes to it */
-
-/**
- * struct hawk_hist - how often, how much, how long (384 bytes)
- * @count: calls, or moves of one block each
- * @items: items of the calls; of moves: bytes moved
- * @failed: items whose status was not 0; of moves: those that failed
- * @ns: sum of the times, nanoseconds
- * @bucket: @count by time: number i counts those of at least 2^i and less than
- *	2^(i+1) nanoseconds, the first also shorter, the last also longer ones
- *
- * A call's time begins when it is made and ends when its last item has its status,
- * an asynchronous one's too. A move's is that of its I/O and checksum.
- */
-struct hawk_hist {
-	__aligned_u64 count;
-	__aligned_u64 items;
-	__aligned_u64 failed;
-	__aligned_u64 ns;
-	__aligned_u64 bucket[HAWK_STATS_BUCKETS];
-};
-
-/**
- * struct hawk_stats_page - statistics of the file's space, mapped at HAWK_MMAP_STATS
- * @size: bytes of this structure in this kernel
- * @version: HAWK_STATS_VERSION of this kernel; grows when something is added
- * @seq: odd while the page is being written; see below
- * @period_ms: as long as somebody has the page mapped it is brought up to date so
- *	often, milliseconds
- * @time_ns: when it was last, CLOCK_MONOTONIC, nanoseconds
- * @reserved: 0
- * @op: batch calls, by HAWK_STATS_OP()
- * @move: moves by flash tier and direction (HAWK_STATS_READ, HAWK_STATS_WRITE)
- * @stats: what HAWK_IOC_STATS gives; its @size tells how much of it there is
- * @room: @stats may grow to this
- *
- * Everything counts from the making of the space, by all who have it attached, and
- * nothing else. Mapping the page and HAWK_IOC_STATS bring it up to date at once.
- *
- * Reader: load seq (acquire) until it is even, copy what is wanted, then (after a
- * read barrier) load seq again: unchanged means that the copy is of one moment.
- * Counts of calls that are just ending may be a few ahead of their histogram.
- */
-struct hawk_stats_page {
-	__u32 size;
-	__u32 version;
-	__u32 seq;
-	__u32 period_ms;
-	__aligned_u64 time_ns;
-	__aligned_u64 reserved[5];
-	struct hawk_hist op[HAWK_STATS_OPS];
-	struct hawk_hist move[HAWK_TIERS_MAX][2];
-	union {
-		struct hawk_stats stats;
-		__u8 room[HAWK_STATS_ROOM];
-	};
-};
-
 /* ---- ioctl numbers; _IO, so that a structure may grow ---- */
 
 #define HAWK_IOC_MAGIC		0xEF
@@ -652,6 +699,8 @@ struct hawk_stats_page {
 #define HAWK_IOC_SPACE_INFO	_IO(HAWK_IOC_MAGIC, 0x0b)	/* struct hawk_space_info */
 #define HAWK_IOC_RING_SETUP	_IO(HAWK_IOC_MAGIC, 0x0c)	/* struct hawk_ring_setup */
 #define HAWK_IOC_STATS		_IO(HAWK_IOC_MAGIC, 0x0d)	/* struct hawk_stats */
+#define HAWK_IOC_SPACE_SET	_IO(HAWK_IOC_MAGIC, 0x0e)	/* struct hawk_space_set */
+#define HAWK_IOC_PIN_QUERY	_IO(HAWK_IOC_MAGIC, 0x0f)	/* struct hawk_pin_query */
 #define HAWK_IOC_ALLOC		_IO(HAWK_IOC_MAGIC, 0x10)	/* struct hawk_batch, to 0x1a */
 #define HAWK_IOC_PUT		_IO(HAWK_IOC_MAGIC, 0x11)
 #define HAWK_IOC_LOOKUP		_IO(HAWK_IOC_MAGIC, 0x12)
@@ -664,5 +713,6 @@ struct hawk_stats_page {
 #define HAWK_IOC_FREE		_IO(HAWK_IOC_MAGIC, 0x19)
 #define HAWK_IOC_TRANSLATE	_IO(HAWK_IOC_MAGIC, 0x1a)
 #define HAWK_IOC_LEASE_RELEASE	_IO(HAWK_IOC_MAGIC, 0x1b)	/* struct hawk_lease_release */
+#define HAWK_IOC_CANCEL		_IO(HAWK_IOC_MAGIC, 0x1c)	/* struct hawk_cancel */
 
 #endif /* _UAPI_LINUX_HAWK_H */

@@ -57,7 +57,7 @@ AT(hawk_tier_info, io_errors, 64);
 
 SIZE(hawk_quota, 16);
 
-SIZE(hawk_space_create, 256);
+SIZE(hawk_space_create, 264);
 AT(hawk_space_create, block_bytes, 8);
 AT(hawk_space_create, block_tokens, 12);
 AT(hawk_space_create, layers, 16);
@@ -72,11 +72,20 @@ AT(hawk_space_create, reserved, 52);
 AT(hawk_space_create, vtlb_bytes, 56);
 AT(hawk_space_create, quota, 64);
 AT(hawk_space_create, name, 192);
+AT(hawk_space_create, idle_ns, 256);
 
-SIZE(hawk_space_attach, 72);
+SIZE(hawk_space_attach, 80);
 AT(hawk_space_attach, name, 8);
+AT(hawk_space_attach, fd, 72);
+AT(hawk_space_attach, reserved, 76);
 SIZE(hawk_space_destroy, 72);
 AT(hawk_space_destroy, name, 8);
+
+SIZE(hawk_space_set, 88);
+AT(hawk_space_set, mask, 8);
+AT(hawk_space_set, mode, 12);
+AT(hawk_space_set, idle_ns, 16);
+AT(hawk_space_set, name, 24);
 
 SIZE(hawk_space_info, 152);
 AT(hawk_space_info, block_bytes, 8);
@@ -126,6 +135,23 @@ AT(hawk_ring_setup, entries, 8);
 AT(hawk_ring_setup, eventfd, 12);
 AT(hawk_ring_setup, ring_bytes, 16);
 
+SIZE(hawk_cancel, 24);
+AT(hawk_cancel, user_data, 8);
+AT(hawk_cancel, batches, 16);
+AT(hawk_cancel, reserved, 20);
+
+SIZE(hawk_uring_cmd, 16);
+AT(hawk_uring_cmd, batch, 0);
+AT(hawk_uring_cmd, reserved, 8);
+
+SIZE(hawk_pin_query, 48);
+AT(hawk_pin_query, count, 8);
+AT(hawk_pin_query, reserved, 12);
+AT(hawk_pin_query, lids, 16);
+AT(hawk_pin_query, need_bytes, 24);
+AT(hawk_pin_query, used_bytes, 32);
+AT(hawk_pin_query, limit_bytes, 40);
+
 SIZE(hawk_stats, 184);
 AT(hawk_stats, blocks, 8);
 AT(hawk_stats, allocs, 40);
@@ -133,23 +159,6 @@ AT(hawk_stats, evict_clean, 80);
 AT(hawk_stats, reloads, 112);
 AT(hawk_stats, quota, 144);
 AT(hawk_stats, chunks, 152);
-
-SIZE(hawk_hist, 384);
-AT(hawk_hist, items, 8);
-AT(hawk_hist, failed, 16);
-AT(hawk_hist, ns, 24);
-AT(hawk_hist, bucket, 32);
-
-SIZE(hawk_stats_page, 12864);
-AT(hawk_stats_page, version, 4);
-AT(hawk_stats_page, seq, 8);
-AT(hawk_stats_page, period_ms, 12);
-AT(hawk_stats_page, time_ns, 16);
-AT(hawk_stats_page, op, 64);
-AT(hawk_stats_page, move, 6208);
-AT(hawk_stats_page, stats, 12352);
-_Static_assert(sizeof(struct hawk_stats) <= HAWK_STATS_ROOM, "the stats page has no more room");
-_Static_assert(HAWK_STATS_OP(HAWK_IOC_TRANSLATE) < HAWK_STATS_OPS, "a call without a place");
 
 _Static_assert(HAWK_IOC_QUERY == 0xef00, "ioctl numbers carry no size");
 _Static_assert(HAWK_IOC_TRANSLATE == 0xef1a, "last batch call");

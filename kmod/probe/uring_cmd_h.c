@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0
+/* 6.8 moved io_uring commands to a header of their own. */
+#include <linux/io_uring/cmd.h>
+
+int hawk_probe(const struct io_uring_cmd *cmd);
+int hawk_probe(const struct io_uring_cmd *cmd)
+{
+	return cmd->cmd_op;
+}
