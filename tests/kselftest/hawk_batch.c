@@ -15,6 +15,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define HOST_BYTES	(4 * MIB)
@@ -342,6 +344,59 @@ TEST_F(flash, fork_and_unshare)
 	EXPECT_EQ(0, lid_call(self->fd, HAWK_IOC_FREE, LID(0)));
 	EXPECT_EQ(0, lid_call(self->fd, HAWK_IOC_FREE, LID(100)));
 	EXPECT_EQ(0, stats_of(self->fd).blocks);
+}
+
+/* Fills the space and is killed; the name keeps it. */
+static void die_filling(const char *name, uint32_t host, uint32_t blk)
+{
+	struct hawk_space_create sc = space_args(2048);
+	int fd = dev_open(O_RDWR);
+	uint8_t *win;
+
+	sc.flags = HAWK_SPACE_NAMED;
+	sc.mode = 0600;
+	strcpy((char *)sc.name, name);
+	sc.quota[host].max_bytes = HOST_BYTES;
+	sc.quota[blk].max_bytes = FLASH_BYTES;
+	if (dev_call(fd, HAWK_IOC_SPACE_CREATE, &sc))
+		_exit(1);
+	win = map_area(fd, HAWK_MMAP_TIER(host), HOST_BYTES, PROT_READ | PROT_WRITE);
+	if (write_blocks(fd, win, 0, HOST_BLOCKS / 2) ||
+	    write_blocks(fd, win, HOST_BLOCKS / 2, HOST_BLOCKS / 2) ||
+	    write_blocks(fd, win, HOST_BLOCKS, HOST_BLOCKS / 2))
+		_exit(2);
+	/* pins, a lease, blocks half made: all of this dies with it */
+	if (lid_call(fd, HAWK_IOC_GET, LID(0)) || lid_call(fd, HAWK_IOC_ALLOC, LID(5000)))
+		_exit(3);
+	raise(SIGKILL);
+}
+
+TEST_F_TIMEOUT(flash, creator_killed, 120)
+{
+	uint32_t n = 3 * HOST_BLOCKS / 2;
+	int fd = dev_open(O_RDWR), status;
+	struct hawk_stats st;
+	uint8_t *win;
+	pid_t pid;
+
+	pid = fork();
+	if (!pid)
+		die_filling("test-batch", self->host, self->blk);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_TRUE(WIFSIGNALED(status)) TH_LOG("it failed at %d", WEXITSTATUS(status));
+	ASSERT_EQ(0, space_attach(fd, "test-batch"));
+	st = stats_of(fd);
+	EXPECT_EQ(0, st.pinned);
+	EXPECT_EQ(n, st.blocks);
+	EXPECT_LT(0, st.flash);
+	win = map_area(fd, HAWK_MMAP_TIER(self->host), HOST_BYTES, PROT_READ);
+	EXPECT_EQ(HOST_BLOCKS / 2, read_blocks(fd, win, 0, HOST_BLOCKS / 2));
+	EXPECT_EQ(HOST_BLOCKS / 2, read_blocks(fd, win, HOST_BLOCKS / 2, HOST_BLOCKS / 2));
+	EXPECT_EQ(HOST_BLOCKS / 2, read_blocks(fd, win, HOST_BLOCKS, HOST_BLOCKS / 2));
+	EXPECT_LT(0, stats_of(fd).reloads);
+	EXPECT_EQ(0, space_destroy(fd, "test-batch"));
+	munmap(win, HOST_BYTES);
+	close(fd);
 }
 
 /* A second copy of a key is refused, and no pin is left of what failed. */

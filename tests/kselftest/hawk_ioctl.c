@@ -476,6 +476,38 @@ TEST_F(hawk, announced_key)
 	EXPECT_EQ(0, lid_call(self->fd, HAWK_IOC_TRANSLATE, LID(0)));
 }
 
+/* Items that can be read but not written back: what was taken for them is given back. */
+TEST_F(hawk, results_have_nowhere_to_go)
+{
+	struct hawk_item *it = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	static const unsigned long pins[] = { HAWK_IOC_PIN, HAWK_IOC_GET };
+	struct hawk_item own = { .lid = LID(0) };
+	unsigned int i;
+
+	ASSERT_NE(MAP_FAILED, it);
+	set_key(&own, 1);
+	ASSERT_EQ(0, one(self->fd, HAWK_IOC_ALLOC, 0, &own));
+	ASSERT_EQ(0, one(self->fd, HAWK_IOC_PUT, HAWK_BATCH_KEEP_PIN, &own));
+	for (i = 0; i < 2; i++) {
+		it[0] = it[1] = (struct hawk_item){ .lid = LID(0) };
+		ASSERT_EQ(0, mprotect(it, 4096, PROT_READ));
+		EXPECT_EQ(-EFAULT, batch(self->fd, pins[i], 0, it, 2, NULL));
+		ASSERT_EQ(0, mprotect(it, 4096, PROT_READ | PROT_WRITE));
+	}
+	it[0] = (struct hawk_item){ .lid = LID(5) };
+	it[1] = key_item(1);
+	ASSERT_EQ(0, mprotect(it, 4096, PROT_READ));
+	EXPECT_EQ(-EFAULT, batch(self->fd, HAWK_IOC_ALLOC, 0, it, 1, NULL));
+	EXPECT_EQ(-EFAULT, batch(self->fd, HAWK_IOC_LOOKUP, HAWK_BATCH_LEASE, it + 1, 1, NULL));
+	EXPECT_EQ(1, stats_of(self->fd).blocks) TH_LOG("the new one was given up");
+	/* only the first pin is left, and no lease */
+	EXPECT_EQ(0, lid_call(self->fd, HAWK_IOC_UNPIN, LID(0)));
+	EXPECT_EQ(-ESTALE, lid_call(self->fd, HAWK_IOC_UNPIN, LID(0)));
+	EXPECT_EQ(0, lid_call(self->fd, HAWK_IOC_FREE, LID(0)));
+	munmap(it, 4096);
+}
+
 TEST_F(hawk, lease)
 {
 	struct hawk_item it = { .lid = LID(0) }, by[2] = { key_item(1), key_item(2) };

@@ -105,6 +105,51 @@ TEST_F(hawk, pins_end_with_their_file)
 	close(a);
 }
 
+/* A holder can give its pin back by place, whatever others have done with the LID. */
+TEST_F(hawk, unpin_by_place)
+{
+	struct hawk_item share = { .lid = LID(1), .arg = LID(2) }, it, other, write;
+	int a = dev_open(O_RDWR), b = dev_open(O_RDWR);
+
+	ASSERT_EQ(0, named_create(a, self->host, 0600));
+	ASSERT_EQ(0, space_attach(b, NAME));
+	ASSERT_EQ(0, space_destroy(self->ctl, NAME));
+	ASSERT_EQ(0, put_block(a, self->host, 1));
+	ASSERT_EQ(0, one(a, HAWK_IOC_FORK, 0, &share));
+	it = (struct hawk_item){ .lid = LID(1) };
+	ASSERT_EQ(0, one(b, HAWK_IOC_PIN, 0, &it));
+	ASSERT_EQ(0, one(b, HAWK_IOC_PIN, 0, &it));
+	/* a writes under LID(1): the block that b has pinned loses it */
+	write = (struct hawk_item){ .lid = LID(1) };
+	ASSERT_EQ(0, one(a, HAWK_IOC_PIN, 0, &write));
+	write.vt = 0;
+	ASSERT_EQ(0, one(a, HAWK_IOC_UNSHARE, 0, &write));
+	EXPECT_NE(it.vt, write.vt);
+	EXPECT_EQ(-ESTALE, lid_call(b, HAWK_IOC_UNPIN, LID(1)));
+	other = (struct hawk_item){ .vt = it.vt };
+	EXPECT_EQ(0, one(b, HAWK_IOC_UNPIN, 0, &other));
+	EXPECT_EQ(2, stat_pinned(a));
+	EXPECT_EQ(0, one(b, HAWK_IOC_UNPIN, 0, &other));
+	EXPECT_EQ(1, stat_pinned(a)) TH_LOG("a's, on its private block");
+	EXPECT_EQ(-ESTALE, one(b, HAWK_IOC_UNPIN, 0, &other)) TH_LOG("no more pins");
+	/* a place where nothing lies, another generation, none at all, a's pin */
+	other.vt = it.vt + HOST_BLOCKS;
+	EXPECT_EQ(-ESTALE, one(b, HAWK_IOC_UNPIN, 0, &other));
+	other.vt = ~0ull;
+	EXPECT_EQ(-ESTALE, one(b, HAWK_IOC_UNPIN, 0, &other));
+	other.vt = write.vt ^ 1ull << 32;
+	EXPECT_EQ(-ESTALE, one(a, HAWK_IOC_UNPIN, 0, &other));
+	other.vt = write.vt;
+	EXPECT_EQ(-ESTALE, one(b, HAWK_IOC_UNPIN, 0, &other));
+	other.vt = write.vt;
+	EXPECT_EQ(0, one(a, HAWK_IOC_UNPIN, 0, &other)) TH_LOG("gives the block up");
+	other.vt = 0;
+	EXPECT_EQ(-ENOENT, one(b, HAWK_IOC_UNPIN, 0, &other));
+	EXPECT_EQ(0, stat_pinned(a));
+	close(b);
+	close(a);
+}
+
 TEST_F(hawk, leases_end_with_their_file_or_in_time)
 {
 	struct hawk_item by = key_item(1);

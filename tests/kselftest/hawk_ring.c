@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -214,6 +216,84 @@ TEST_F_TIMEOUT(ring, no_room, 120)
 	}
 	EXPECT_EQ(2, of_third);
 	EXPECT_EQ(0, poll(&p, 1, 0));
+}
+
+#define SUBMITTERS	4
+#define PER_THREAD	300u
+
+struct submitter {
+	pthread_t thread;
+	int fd;
+	uint32_t number;
+	uint32_t refused;
+	int wrong;
+};
+
+/* Batches of 1 to 8 until PER_THREAD have been taken; a full ring is tried again. */
+static void *submitter(void *arg)
+{
+	struct submitter *s = arg;
+	struct hawk_item it[8];
+	uint32_t i, k, n;
+	int ret;
+
+	for (i = 0; i < PER_THREAD && !s->wrong; i++) {
+		n = 1 + i % 8;
+		for (k = 0; k < n; k++)
+			it[k] = key_item((s->number * 37 + i + k) % 64);
+		for (;;) {
+			ret = submit(s->fd, HAWK_IOC_RELOAD, 0, it, n, s->number << 16 | i);
+			if (ret != -EBUSY)
+				break;
+			s->refused++;
+			sched_yield();
+		}
+		s->wrong = ret;
+	}
+	return NULL;
+}
+
+/* Several submit, the ring is too small for all: some are refused, none is lost. */
+TEST_F_TIMEOUT(ring, several_submitters, 300)
+{
+	static uint8_t items[SUBMITTERS][PER_THREAD], ends[SUBMITTERS][PER_THREAD];
+	struct submitter s[SUBMITTERS];
+	uint32_t i, k, ended = 0, refused = 0;
+	struct hawk_cqe cqe;
+
+	ASSERT_EQ(0, write_blocks(self->fd, self->win, 64));
+	for (i = 0; i < SUBMITTERS; i++) {
+		s[i] = (struct submitter){ .fd = self->fd, .number = i };
+		ASSERT_EQ(0, pthread_create(&s[i].thread, NULL, submitter, &s[i]));
+	}
+	while (ended < SUBMITTERS * PER_THREAD) {
+		ASSERT_TRUE(next_cqe(self->fd, self->ring, &cqe));
+		i = cqe.user_data >> 16;
+		k = cqe.user_data & 0xffff;
+		ASSERT_TRUE(i < SUBMITTERS && k < PER_THREAD);
+		if (cqe.flags == HAWK_CQE_ITEM) {
+			EXPECT_EQ(0, cqe.status);
+			EXPECT_EQ(0, ends[i][k]) TH_LOG("after the batch's end");
+			items[i][k]++;
+			continue;
+		}
+		EXPECT_EQ(HAWK_CQE_BATCH, cqe.flags);
+		EXPECT_EQ(1 + k % 8, cqe.index);
+		ends[i][k]++;
+		ended++;
+	}
+	for (i = 0; i < SUBMITTERS; i++) {
+		pthread_join(s[i].thread, NULL);
+		EXPECT_EQ(0, s[i].wrong);
+		refused += s[i].refused;
+	}
+	for (i = 0; i < SUBMITTERS * PER_THREAD; i++) {
+		k = i % PER_THREAD;
+		ASSERT_EQ(1, ends[i / PER_THREAD][k]) TH_LOG("%u", i);
+		ASSERT_EQ(1 + k % 8, items[i / PER_THREAD][k]) TH_LOG("%u", i);
+	}
+	EXPECT_EQ(self->ring->head, self->ring->tail);
+	EXPECT_LT(0, refused) TH_LOG("the ring was never full");
 }
 
 /* Nonsense in the ring hurts nobody but the one who wrote it. */
