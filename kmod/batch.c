@@ -109,6 +109,10 @@ static struct hawk_job *hawk_job_create(struct hawk_file *f, const struct hawk_b
 	job->f = f;
 	job->as = f->as;
 	job->arg = *arg;
+	job->start = ktime_get_ns();
+	job->asker.space = f->as->id;
+	job->asker.pid = current->tgid;
+	job->plan.caller = &job->asker;
 	job->pending = arg->count;
 	job->limit = arg->count;
 	job->async = arg->flags & HAWK_BATCH_ASYNC;

@@ -78,15 +78,18 @@ static int hawk_step_alloc(struct hawk_job *job, u32 i)
 		return -EINVAL;
 	hawk_item_round(job, it);
 	ret = hawk_alloc_block(job, it);
-	if (ret == -ENOSPC || ret == -EDQUOT)
-		trace_hawk_quota(job->as->id, it->lid, ret);
+	if (ret && !nowait)
+		ret = hawk_wait_or(ret);
+	if (ret == HAWK_STEP_WAIT)
+		return ret;
 	if (ret)
-		return nowait ? ret : hawk_wait_or(ret);
+		goto out;
 	/* Our pin keeps it: nobody can end it before it is written down. */
 	ret = hawk_block_ref(job->as->space, it->lid, &it->vt, &ref);
 	if (!ret)
 		ret = hawk_pin_add(job->f, ref, job->memlock);
-	trace_hawk_alloc(job->as->id, it->lid, it->vt, ret);
+out:
+	trace_hawk_alloc(job, it, ret);
 	return ret;
 }
 
@@ -159,7 +162,7 @@ static int hawk_step_get(struct hawk_job *job, u32 i)
 		ret = -EIO;
 out:
 	if (ret != HAWK_STEP_WAIT)
-		trace_hawk_get(job->as->id, it->lid, it->vt, ret);
+		trace_hawk_get(job, it, ret);
 	return ret;
 }
 
@@ -178,15 +181,18 @@ static int hawk_step_reload(struct hawk_job *job, u32 i)
 		return ret;
 	ret = hawk_item_by_key(job, i);
 	if (ret)
-		return ret;
+		goto out;
 	hawk_item_round(job, it);
 	ret = hawk_reload_block(job, it);
 	if (ret == -ENOENT && job->st[i].read_error)
-		return -EIO;
-	if (ret)
-		return hawk_wait_or(ret);
-	ret = hawk_block_ref(job->as->space, it->lid, &it->vt, &ref);
-	trace_hawk_reload(job->as->id, it->lid, it->vt, ret);
+		ret = -EIO;
+	else if (ret)
+		ret = hawk_wait_or(ret);
+	else
+		ret = hawk_block_ref(job->as->space, it->lid, &it->vt, &ref);
+out:
+	if (ret != HAWK_STEP_WAIT)
+		trace_hawk_reload(job, it, ret);
 	return ret;
 }
 
@@ -204,8 +210,11 @@ static int hawk_step_unshare(struct hawk_job *job, u32 i)
 		ret = hawk_pin_unshare(job->f, it->lid, job->now, job->memlock, &job->plan,
 				       &it->vt);
 	} while (hawk_as_grew(job->as, ret));
+	ret = hawk_wait_or(ret);
+	if (ret != HAWK_STEP_WAIT)
+		trace_hawk_unshare(job, it, ret);
 	if (ret)
-		return hawk_wait_or(ret);
+		return ret;
 	/* Not before its copy has been made; copies do not fail. */
 	st->copied = true;
 	return job->plan.n > before ? HAWK_STEP_WAIT : 0;
@@ -224,7 +233,7 @@ static int hawk_step_put(struct hawk_job *job, u32 i)
 	ret = hawk_pin_put(job->f, it->lid, hawk_item_key(it),
 			   job->arg.flags & HAWK_BATCH_KEEP_PIN, job->now);
 	it->vt = hawk_space_translate(job->as->space, it->lid);
-	trace_hawk_put(job->as->id, it->lid, it->vt, ret);
+	trace_hawk_put(job, it, ret);
 	return ret;
 }
 
@@ -245,7 +254,7 @@ static int hawk_step_lookup(struct hawk_job *job, u32 i)
 			      &ref);
 	if (!ret && lease)
 		l->ref[l->n++] = ref;
-	trace_hawk_lookup(job->as->id, it->lid, it->vt, ret);
+	trace_hawk_lookup(job, it, ret);
 	return ret;
 }
 
@@ -261,7 +270,7 @@ static int hawk_step_pin(struct hawk_job *job, u32 i)
 	ret = hawk_block_pin(job->as->space, it->lid, job->now, &it->vt, &ref);
 	if (!ret)
 		ret = hawk_pin_add(job->f, ref, job->memlock);
-	trace_hawk_pin(job->as->id, it->lid, it->vt, ret);
+	trace_hawk_pin(job, it, ret);
 	return ret;
 }
 
@@ -275,7 +284,7 @@ static int hawk_step_unpin(struct hawk_job *job, u32 i)
 	if (it->lid)
 		hawk_item_round(job, it);
 	ret = hawk_pin_drop(job->f, it->lid, it->vt);
-	trace_hawk_unpin(job->as->id, it->lid, it->vt, ret);
+	trace_hawk_unpin(job, it, ret);
 	return ret;
 }
 
@@ -291,6 +300,7 @@ static int hawk_step_fork(struct hawk_job *job, u32 i)
 	hawk_item_round(job, it);
 	ret = hawk_block_fork(job->as->space, it->lid, it->arg);
 	it->vt = hawk_space_translate(job->as->space, it->lid);
+	trace_hawk_fork(job, it, ret);
 	return ret;
 }
 
@@ -302,10 +312,14 @@ static int hawk_step_free(struct hawk_job *job, u32 i)
 	if (ret)
 		return ret;
 	it->vt = 0;
-	if (it->flags & HAWK_ITEM_BY_KEY)
-		return hawk_key_free(job->as->space, it->key);
-	hawk_item_round(job, it);
-	return hawk_block_free(job->as->space, it->lid);
+	if (it->flags & HAWK_ITEM_BY_KEY) {
+		ret = hawk_key_free(job->as->space, it->key);
+	} else {
+		hawk_item_round(job, it);
+		ret = hawk_block_free(job->as->space, it->lid);
+	}
+	trace_hawk_free(job, it, ret);
+	return ret;
 }
 
 static int hawk_step_translate(struct hawk_job *job, u32 i)
@@ -320,7 +334,8 @@ static int hawk_step_translate(struct hawk_job *job, u32 i)
 	return it->vt ? 0 : -ENOENT;
 }
 
-#define HAWK_OP(_cmd, ...)	[_IOC_NR(_cmd) - _IOC_NR(HAWK_IOC_ALLOC)] = { __VA_ARGS__ }
+#define HAWK_OP(_cmd, ...)					\
+	[_IOC_NR(_cmd) - _IOC_NR(HAWK_IOC_ALLOC)] = { .nr = _IOC_NR(_cmd), __VA_ARGS__ }
 
 static const struct hawk_batch_op hawk_batch_ops[] = {
 	HAWK_OP(HAWK_IOC_ALLOC, .flags = HAWK_BATCH_NOWAIT, .writes = true, .waits = true,

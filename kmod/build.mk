@@ -5,6 +5,16 @@
 
 MANPAGES += kmod/man/hawk.4
 
+# The engine once more, natively, with its lock assertions and a count of transitions:
+# for hawk-sim and for the test of the state machine
+COUNTED_CFLAGS := -DHAWK_COUNT_EVENTS -DHAWK_DEBUG
+COUNTED_CORE_OBJS := $(patsubst %.c,$(BUILD)/obj/counted/%.o,$(wildcard kmod/core/*.c))
+$(COUNTED_CORE_OBJS): $(BUILD)/obj/counted/%.o: %.c | $(BUILD)/.packages \
+						      $(BUILD)/include/linux/hawk.h
+	@mkdir -p $(@D)
+	@echo "  CC      $< (counted)"
+	@$(CC) $(CFLAGS_COMMON) $(CFLAGS) $(COUNTED_CFLAGS) -c -o $@ $<
+
 TESTS_UNIT += $(BUILD)/tests/abi
 $(BUILD)/tests/abi: $(BUILD)/obj/tests/unit/abi.o
 	@mkdir -p $(@D)

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * debugfs.c - /sys/kernel/debug/hawk/spaces: what there is, and is it sound
+ * debugfs.c - /sys/kernel/debug/hawk: what there is, and is it sound; no ABI
  *
- * One line per space with its counters and the result of the engine's check of
- * every invariant.  The check is only right for a space that nobody is changing;
- * no ABI.
+ *	spaces	one line per space with its counters and the result of the engine's
+ *		check of every invariant, which is only right for a space that
+ *		nobody is changing
+ *	ops	one line per batch call: calls and items by kind of status, of all
+ *		spaces since module load
+ *
+ * Told in Documentation/ABI/testing/debugfs-hawk.
  */
 #include "hawk.h"
 
@@ -34,10 +38,18 @@ static int spaces_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(spaces);
 
+static int ops_show(struct seq_file *m, void *unused)
+{
+	hawk_stats_show(m);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(ops);
+
 void hawk_debugfs_init(void)
 {
 	hawk_dev.debugfs = debugfs_create_dir("hawk", NULL);
 	debugfs_create_file("spaces", 0400, hawk_dev.debugfs, NULL, &spaces_fops);
+	debugfs_create_file("ops", 0400, hawk_dev.debugfs, NULL, &ops_fops);
 }
 
 void hawk_debugfs_exit(void)

@@ -87,6 +87,8 @@ struct hawk_device {
 
 extern struct hawk_device hawk_dev;
 
+void hawk_dev_lock(void);
+
 /* ---- memory of a tier (tier.c, tier_host.c, tier_blk.c) ---- */
 
 /**
@@ -125,8 +127,7 @@ struct hawk_host_chunk {
  * @chunks: capacity in chunks
  * @chunk: pages by chunk (host)
  * @file: device or file (blk)
- * @read_bytes: read by reloads
- * @write_bytes: written by evictions
+ * @count: bytes read by reloads and written by evictions, per CPU
  * @io_errors: failed or corrupt transfers
  * @writeback_permille: clean or free frames wanted per 1024 (sysfs, host)
  * @clean: zeroes chunks that left their owner
@@ -140,8 +141,7 @@ struct hawk_mem {
 	u32 chunks;
 	struct hawk_host_chunk *chunk;
 	struct file *file;
-	atomic64_t read_bytes;
-	atomic64_t write_bytes;
+	struct hawk_mem_count __percpu *count;
 	atomic64_t io_errors;
 	unsigned int writeback_permille;
 	struct delayed_work clean;
@@ -154,6 +154,61 @@ struct hawk_mem *hawk_mem_create_blk(const struct hawk_tier_add *arg);
 int hawk_blk_check_unused(const struct hawk_mem *m);
 struct hawk_mem *hawk_mem_alloc(const struct hawk_mem_ops *ops, u32 kind, u32 chunks);
 int hawk_mem_usage(struct hawk_mem *m, u64 *free_bytes, u64 *quarantine_bytes);
+
+u64 hawk_mem_read_bytes(const struct hawk_mem *m);
+u64 hawk_mem_write_bytes(const struct hawk_mem *m);
+
+/* ---- statistics (stats.c) ---- */
+
+#define HAWK_OPS	(_IOC_NR(HAWK_IOC_TRANSLATE) - _IOC_NR(HAWK_IOC_ALLOC) + 1)
+
+/**
+ * struct hawk_mem_count - bytes moved, of one CPU
+ * @bytes: by HAWK_STATS_READ, HAWK_STATS_WRITE
+ */
+struct hawk_mem_count {
+	u64 bytes[2];
+};
+
+/**
+ * struct hawk_as_count - what a space did, of one CPU
+ * @op: batch calls
+ * @move: moves by flash tier and direction
+ */
+struct hawk_as_count {
+	struct hawk_hist op[HAWK_OPS];
+	struct hawk_hist move[HAWK_TIERS_MAX][2];
+};
+
+/**
+ * struct hawk_as_stats - statistics of a space
+ * @cpu: counted here, per CPU
+ * @lock: guards the writing of @page and its first allocation; sleeps
+ * @page: shown to clients, NULL until somebody maps it; read without @lock
+ *	(acquire)
+ * @mapped: its mappings
+ * @work: brings @page up to date while it is mapped
+ */
+struct hawk_as_stats {
+	struct hawk_as_count __percpu *cpu;
+	struct mutex lock;
+	struct hawk_stats_page *page;
+	atomic_t mapped;
+	struct delayed_work work;
+};
+
+struct hawk_as;
+struct hawk_job;
+struct seq_file;
+
+int hawk_stats_init(struct hawk_as *as);
+void hawk_stats_exit(struct hawk_as *as);
+int hawk_stats_map(struct hawk_as *as);
+void hawk_stats_unmap(struct hawk_as *as);
+void hawk_stats_refresh(struct hawk_as *as);
+void hawk_stats_batch(struct hawk_job *job);
+void hawk_stats_move(const struct hawk_io *io, u64 latency);
+void hawk_stats_show(struct seq_file *m);
 
 /* ---- address spaces (space.c) ---- */
 
@@ -178,6 +233,7 @@ int hawk_mem_usage(struct hawk_mem *m, u64 *free_bytes, u64 *quarantine_bytes);
  * @wait: woken when a move has ended or nothing is in flight any more
  * @events: moves ended so far
  * @active: moves in flight plus rounds that may yet start some
+ * @stats: counters and histograms
  */
 struct hawk_as {
 	struct kref ref;
@@ -198,6 +254,7 @@ struct hawk_as {
 	wait_queue_head_t wait;
 	atomic64_t events;
 	atomic_t active;
+	struct hawk_as_stats stats;
 };
 
 struct hawk_file;
@@ -361,6 +418,7 @@ struct hawk_job;
 
 /**
  * struct hawk_batch_op - one of the batch calls
+ * @nr: its ioctl's number
  * @flags: HAWK_BATCH_* that it knows
  * @item_flags: HAWK_ITEM_* that it knows
  * @writes: it changes the space: not for read-only files
@@ -371,6 +429,7 @@ struct hawk_job;
  *	NULL if it takes none
  */
 struct hawk_batch_op {
+	u32 nr;
 	u32 flags;
 	u32 item_flags;
 	bool writes;
@@ -403,6 +462,16 @@ struct hawk_item_state {
 };
 
 /**
+ * struct hawk_asker - on whose behalf the engine makes room, for traces
+ * @space: number of the space
+ * @pid: process, 0: the device itself
+ */
+struct hawk_asker {
+	u64 space;
+	u32 pid;
+};
+
+/**
  * struct hawk_job - a batch being worked on
  * @ref: its runner and the moves that it started
  * @op: what to do with each item
@@ -413,6 +482,8 @@ struct hawk_item_state {
  * @st: state per item, NULL if the call never waits
  * @plan: room for moves, NULL if the call never waits
  * @plan_item: item that each move of @plan is for
+ * @asker: caller's space and process; the plan's caller
+ * @start: when the call was made, nanoseconds
  * @memlock: RLIMIT_MEMLOCK of the caller, pages
  * @now: time of the present round, nanoseconds
  * @pending: items without final status
@@ -440,6 +511,8 @@ struct hawk_job {
 	struct hawk_item_state *st;
 	struct hawk_plan plan;
 	u32 *plan_item;
+	struct hawk_asker asker;
+	u64 start;
 	unsigned long memlock;
 	u64 now;
 	u32 pending;
@@ -522,6 +595,44 @@ void hawk_round_end(struct hawk_as *as);
 void hawk_plan_start(struct hawk_as *as, struct hawk_job *job, struct hawk_plan *plan,
 		     const u32 *item);
 void hawk_io_end(struct hawk_io *io, long ret);
+
+/* ---- traces (trace.c) ---- */
+
+/* Why there was no room. */
+enum hawk_refuse {
+	HAWK_REFUSE_QUOTA,	/* the space owns all that it may of the tier */
+	HAWK_REFUSE_TIER,	/* the tier has no free chunk */
+	HAWK_REFUSE_LIDS,	/* the space has no LID left for FORK */
+	HAWK_REFUSE_MIN,	/* a new space's minimum is more than what is free */
+};
+
+/**
+ * struct hawk_refusal - room that was refused
+ * @space: number of the space
+ * @lid: of the block, 0: of none
+ * @need: what was wanted, bytes (LIDs for %HAWK_REFUSE_LIDS)
+ * @use: what is taken of @limit
+ * @limit: quota of the space or size of the tier
+ * @tier: tier id, HAWK_TIER_ANY if it is no matter of a tier
+ * @reason: enum hawk_refuse
+ * @pid: process
+ * @ret: errno
+ */
+struct hawk_refusal {
+	u64 space;
+	u64 lid;
+	u64 need;
+	u64 use;
+	u64 limit;
+	u32 tier;
+	u32 reason;
+	u32 pid;
+	int ret;
+};
+
+void hawk_trace_note(void *owner, const struct hawk_note *note);
+void hawk_trace_refusal(const struct hawk_job *job, const struct hawk_item *it, int ret);
+void hawk_trace_refuse_min(const struct hawk_as *as, const struct hawk_space_create *arg);
 
 /* ---- the rest ---- */
 

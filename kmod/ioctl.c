@@ -93,7 +93,10 @@ static int hawk_ioc_ring_setup(struct hawk_file *f, void *arg)
 
 static int hawk_ioc_stats(struct hawk_file *f, void *arg)
 {
-	hawk_space_stats(hawk_file_as(f)->space, arg);
+	struct hawk_as *as = hawk_file_as(f);
+
+	hawk_space_stats(as->space, arg);
+	hawk_stats_refresh(as);
 	return 0;
 }
 

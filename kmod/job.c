@@ -16,6 +16,7 @@
  * change by itself: they get -EAGAIN.
  */
 #include "hawk.h"
+#include "trace.h"
 
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
@@ -51,10 +52,18 @@ static void hawk_job_post_prefix(struct hawk_job *job)
 		hawk_job_post(job, job->posted++);
 }
 
+/* Room was refused: why? */
+static void hawk_item_refused(struct hawk_job *job, u32 i, int status)
+{
+	if (status == -ENOSPC || status == -EDQUOT)
+		hawk_trace_refusal(job, &job->items[i], status);
+}
+
 static void hawk_item_finish(struct hawk_job *job, u32 i, int status)
 {
 	struct hawk_item_state *st = &job->st[i];
 
+	hawk_item_refused(job, i, status);
 	if (st->leased)
 		hawk_block_unlease(job->as->space, st->ref);
 	st->leased = false;
@@ -200,6 +209,7 @@ static void hawk_job_run_now(struct hawk_job *job)
 		struct hawk_item *it = &job->items[i];
 
 		it->status = job->op->step(job, i);
+		hawk_item_refused(job, i, it->status);
 		if (it->status)
 			it->vt = 0;
 		if (!(i % 64))
@@ -207,20 +217,11 @@ static void hawk_job_run_now(struct hawk_job *job)
 	}
 }
 
-/**
- * hawk_job_run() - give every item its status
- * @job: the batch
- *
- * Return: 0, or -ERESTARTSYS if a signal came before anything was done.
- */
-int hawk_job_run(struct hawk_job *job)
+/* Items of a call that may wait.  Return: as hawk_job_run(). */
+static int hawk_job_run_rounds(struct hawk_job *job)
 {
 	bool all = true;	/* no blocked item was left out of this round */
 
-	if (!job->op->waits) {
-		hawk_job_run_now(job);
-		return 0;
-	}
 	for (;;) {
 		s64 events = atomic64_read(&job->as->events);
 		u64 delta;
@@ -243,4 +244,23 @@ int hawk_job_run(struct hawk_job *job)
 		all = !delta;
 		hawk_job_unblock(job, delta ? delta + HAWK_UNBLOCK_MIN : U64_MAX);
 	}
+}
+
+/**
+ * hawk_job_run() - give every item its status
+ * @job: the batch
+ *
+ * Return: 0, or -ERESTARTSYS if a signal came before anything was done.
+ */
+int hawk_job_run(struct hawk_job *job)
+{
+	int ret = 0;
+
+	trace_hawk_batch_begin(job, 0, 0);
+	if (job->op->waits)
+		ret = hawk_job_run_rounds(job);
+	else
+		hawk_job_run_now(job);
+	hawk_stats_batch(job);
+	return ret;
 }

@@ -26,9 +26,9 @@ int hawk_ioc_query(struct hawk_file *f, void *arg)
 	q->features = HAWK_FEAT_TIER_HOST | HAWK_FEAT_TIER_BLK | HAWK_FEAT_LEASE |
 		      HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC |
 		      HAWK_FEAT_ATTACH_FD | HAWK_FEAT_MEMLOCK | HAWK_FEAT_IDLE |
-		      HAWK_FEAT_CANCEL | HAWK_FEAT_BUILT;
+		      HAWK_FEAT_CANCEL | HAWK_FEAT_BUILT | HAWK_FEAT_STATS_PAGE;
 	q->tiers = 0;
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (hawk_dev.mem[t])
 			q->tiers |= 1u << t;

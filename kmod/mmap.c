@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mmap.c - the vTLB, the completion ring and the windows of host tiers
+ * mmap.c - the vTLB, the completion ring, statistics and the windows of host tiers
  *
- * All three are pages that user space maps one by one on first touch.  Frames are
+ * All are pages that user space maps one by one on first touch.  Frames are
  * ordinary pages on a VM_MIXEDMAP mapping, so that they can be pinned
  * (ibv_reg_mr(), io_uring).  Mappings are not inherited by fork(): the child of
  * a client would otherwise hold frames that its parent has given back.
@@ -19,6 +19,7 @@
 #define HAWK_AREA_MASK		((1ull << HAWK_AREA_SHIFT) - 1)
 #define HAWK_AREA_VTLB		(HAWK_MMAP_VTLB >> HAWK_AREA_SHIFT)
 #define HAWK_AREA_RING		(HAWK_MMAP_RING >> HAWK_AREA_SHIFT)
+#define HAWK_AREA_STATS		(HAWK_MMAP_STATS >> HAWK_AREA_SHIFT)
 #define HAWK_AREA_TIER		(HAWK_MMAP_TIER(0) >> HAWK_AREA_SHIFT)
 #define HAWK_FAULT_PAGES	16u	/* pages mapped by one fault */
 
@@ -39,6 +40,8 @@ static struct page *hawk_mmap_page(struct hawk_file *f, u64 offset)
 		return vmalloc_to_page(as->vtlb + off);
 	if (area == HAWK_AREA_RING)
 		return vmalloc_to_page((void *)f->cq->ring + off);
+	if (area == HAWK_AREA_STATS)
+		return vmalloc_to_page((void *)as->stats.page + off);
 	tier = area - HAWK_AREA_TIER;
 	at = hawk_frame_off(as->space, tier, off / as->info.block_bytes);
 	if (at == ~0ull)
@@ -75,6 +78,30 @@ static const struct vm_operations_struct hawk_vm_ops = {
 	.fault = hawk_vm_fault,
 };
 
+static struct hawk_as *hawk_vma_as(const struct vm_area_struct *vma)
+{
+	struct hawk_file *f = vma->vm_file->private_data;
+
+	return f->as;
+}
+
+/* A mapping has been split, or a part of one goes. */
+static void hawk_stats_vm_open(struct vm_area_struct *vma)
+{
+	atomic_inc(&hawk_vma_as(vma)->stats.mapped);
+}
+
+static void hawk_stats_vm_close(struct vm_area_struct *vma)
+{
+	hawk_stats_unmap(hawk_vma_as(vma));
+}
+
+static const struct vm_operations_struct hawk_stats_vm_ops = {
+	.open = hawk_stats_vm_open,
+	.close = hawk_stats_vm_close,
+	.fault = hawk_vm_fault,
+};
+
 /* Bytes of an area that the file may map; 0: none. */
 static u64 hawk_area_bytes(struct hawk_file *f, u32 area)
 {
@@ -90,6 +117,8 @@ static u64 hawk_area_bytes(struct hawk_file *f, u32 area)
 		return 0;
 	if (area == HAWK_AREA_VTLB)
 		return as->info.vtlb_bytes;
+	if (area == HAWK_AREA_STATS)
+		return PAGE_ALIGN(sizeof(struct hawk_stats_page));
 	if (area < HAWK_AREA_TIER || area >= HAWK_AREA_TIER + HAWK_TIERS_MAX)
 		return 0;
 	tier = area - HAWK_AREA_TIER;
@@ -104,7 +133,7 @@ static u64 hawk_area_bytes(struct hawk_file *f, u32 area)
  * @vma: the mapping, its offset is one of HAWK_MMAP_*
  *
  * Return: 0; -EINVAL: not MAP_SHARED, or beyond the area; -ENXIO: the file has no
- * such area (yet); -EACCES: writing what may only be read.
+ * such area (yet); -EACCES: writing what may only be read; -ENOMEM.
  */
 int hawk_mmap(struct file *file, struct vm_area_struct *vma)
 {
@@ -123,7 +152,8 @@ int hawk_mmap(struct file *file, struct vm_area_struct *vma)
 	if (off >= bytes || vma->vm_end - vma->vm_start > bytes - off)
 		return -EINVAL;
 
-	readonly = area == HAWK_AREA_VTLB || (area != HAWK_AREA_RING && !f->writable);
+	readonly = area == HAWK_AREA_VTLB || area == HAWK_AREA_STATS ||
+		   (area != HAWK_AREA_RING && !f->writable);
 	if (readonly) {
 		if (vma->vm_flags & VM_WRITE)
 			return -EACCES;
@@ -131,6 +161,6 @@ int hawk_mmap(struct file *file, struct vm_area_struct *vma)
 	}
 	vm_flags_clear(vma, VM_MAYEXEC);
 	vm_flags_set(vma, VM_MIXEDMAP | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
-	vma->vm_ops = &hawk_vm_ops;
-	return 0;
+	vma->vm_ops = area == HAWK_AREA_STATS ? &hawk_stats_vm_ops : &hawk_vm_ops;
+	return area == HAWK_AREA_STATS ? hawk_stats_map(f->as) : 0;
 }

@@ -91,8 +91,8 @@ static void hawk_io_account(struct hawk_io *io)
 	struct hawk_mem *m = io->as->mem[write ? mv->dst_tier : mv->src_tier];
 
 	if (!mv->result) {
-		atomic64_add(io->as->info.block_bytes,
-			     write ? &m->write_bytes : &m->read_bytes);
+		this_cpu_add(m->count->bytes[write ? HAWK_STATS_WRITE : HAWK_STATS_READ],
+			     io->as->info.block_bytes);
 		return;
 	}
 	atomic64_inc(&m->io_errors);
@@ -115,9 +115,11 @@ static void hawk_io_tell_job(struct hawk_io *io)
 
 static void hawk_io_finish(struct hawk_io *io)
 {
+	u64 latency = ktime_get_ns() - io->start;
 	struct hawk_as *as = io->as;
 
-	trace_hawk_move_done(as->id, &io->move, ktime_get_ns() - io->start);
+	hawk_stats_move(io, latency);
+	trace_hawk_move_done(as->id, &io->move, latency);
 	hawk_move_complete(&io->move);
 	if (io->job) {
 		hawk_io_tell_job(io);
@@ -201,8 +203,6 @@ static void hawk_io_start(struct hawk_io *io)
 	struct hawk_mem *dst = io->as->mem[mv->dst_tier];
 
 	trace_hawk_move_start(io->as->id, mv, 0);
-	if (mv->kind == HAWK_MOVE_WRITE)
-		trace_hawk_evict(io->as->id, mv, 0);
 	switch (mv->kind) {
 	case HAWK_MOVE_WRITE:
 		hawk_io_map(io, src, mv->src_off);

@@ -41,8 +41,9 @@ static void hawk_as_release(struct kref *ref)
 	list_del(&as->node);
 	spin_unlock(&hawk_dev.spaces_lock);
 	trace_hawk_space_destroy(as->id, &as->info);
+	hawk_stats_exit(as);
 
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	hawk_space_destroy(as->space);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (as->mem[t])
@@ -94,7 +95,7 @@ static void hawk_as_idle_work(struct work_struct *work)
 	struct hawk_as *as = container_of(to_delayed_work(work), struct hawk_as, idle);
 	bool end;
 
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	end = !hawk_as_idle_left(as);
 	if (end)
 		list_del_init(&as->name_node);
@@ -115,7 +116,7 @@ static void hawk_as_put_name(struct hawk_as *as)
 /* A file leaves the space.  Takes hawk_device.lock, may end the space. */
 void hawk_as_detach(struct hawk_as *as)
 {
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	if (!--as->files) {
 		as->idle_since = ktime_get_ns();
 		hawk_as_idle_arm(as);
@@ -277,10 +278,10 @@ static struct hawk_as *hawk_as_alloc(const struct hawk_space_create *arg)
 
 	if (!as)
 		return NULL;
-	if (hawk_as_alloc_vtlb(as, arg->max_blocks)) {
-		kfree(as);
-		return NULL;
-	}
+	if (hawk_stats_init(as))
+		goto err_free;
+	if (hawk_as_alloc_vtlb(as, arg->max_blocks))
+		goto err_exit_stats;
 	kref_init(&as->ref);
 	as->id = atomic64_inc_return(&hawk_as_ids);
 	as->info.block_bytes = arg->block_bytes;
@@ -302,6 +303,12 @@ static struct hawk_as *hawk_as_alloc(const struct hawk_space_create *arg)
 	INIT_DELAYED_WORK(&as->idle, hawk_as_idle_work);
 	init_waitqueue_head(&as->wait);
 	return as;
+
+err_exit_stats:
+	hawk_stats_exit(as);
+err_free:
+	kfree(as);
+	return NULL;
 }
 
 static struct hawk_as *hawk_as_find(const u8 *name)
@@ -324,6 +331,8 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 		.max_blocks = arg->max_blocks,
 		.buckets = arg->buckets,
 		.vtlb = as->vtlb,
+		.note = hawk_trace_note,
+		.owner = as,
 	};
 	bool named = arg->flags & HAWK_SPACE_NAMED;
 	u32 t;
@@ -360,7 +369,7 @@ static int hawk_as_enter_locked(struct hawk_as *as, const struct hawk_space_crea
 {
 	int ret;
 
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	ret = hawk_as_enter(as, arg);
 	mutex_unlock(&hawk_dev.lock);
 	return ret;
@@ -395,7 +404,10 @@ int hawk_as_create(struct hawk_file *f, struct hawk_space_create *arg)
 	/* The room may just be that of a space that has ended a moment ago. */
 	if (ret == -ENOSPC && hawk_as_settle(as))
 		ret = hawk_as_enter_locked(as, arg);
+	if (ret == -ENOSPC)
+		hawk_trace_refuse_min(as, arg);
 	if (ret) {
+		hawk_stats_exit(as);
 		vfree(as->vtlb);
 		kfree(as);
 		goto out_unlock;
@@ -469,7 +481,7 @@ int hawk_as_attach(struct hawk_file *f, const struct hawk_space_attach *arg)
 		ret = -EBUSY;
 		goto out_unlock;
 	}
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	if (arg->flags & HAWK_ATTACH_FD)
 		as = hawk_as_get_fd(arg->fd, &writable);
 	else
@@ -500,7 +512,7 @@ int hawk_as_set(const struct hawk_space_set *arg)
 	if ((arg->mode && !(arg->mask & HAWK_SPACE_SET_MODE)) ||
 	    (arg->idle_ns && !(arg->mask & HAWK_SPACE_SET_IDLE)))
 		return -EINVAL;
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	as = hawk_as_find(arg->name);
 	ret = as ? hawk_as_own(as) : -ENOENT;
 	if (!ret && (arg->mask & HAWK_SPACE_SET_MODE))
@@ -521,7 +533,7 @@ int hawk_as_unlink(const struct hawk_space_destroy *arg)
 
 	if (ret)
 		return ret;
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	as = hawk_as_find(arg->name);
 	ret = as ? hawk_as_own(as) : -ENOENT;
 	if (!ret)
@@ -538,7 +550,7 @@ void hawk_as_unlink_all(void)
 	struct hawk_as *as;
 
 	for (;;) {
-		mutex_lock(&hawk_dev.lock);
+		hawk_dev_lock();
 		as = list_first_entry_or_null(&hawk_dev.names, struct hawk_as, name_node);
 		if (as)
 			list_del_init(&as->name_node);

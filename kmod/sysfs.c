@@ -11,6 +11,7 @@
 #include "hawk.h"
 
 #include <linux/device.h>
+#include <linux/percpu.h>
 #include <linux/slab.h>
 #include <linux/sysfs.h>
 
@@ -73,12 +74,12 @@ static ssize_t quarantine_bytes_show(struct kobject *kobj, struct kobj_attribute
 
 static ssize_t read_bytes_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%lld\n", atomic64_read(&to_hawk_mem(kobj)->read_bytes));
+	return sysfs_emit(buf, "%llu\n", hawk_mem_read_bytes(to_hawk_mem(kobj)));
 }
 
 static ssize_t write_bytes_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%lld\n", atomic64_read(&to_hawk_mem(kobj)->write_bytes));
+	return sysfs_emit(buf, "%llu\n", hawk_mem_write_bytes(to_hawk_mem(kobj)));
 }
 
 static ssize_t io_errors_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
@@ -137,6 +138,7 @@ static void hawk_mem_release(struct kobject *kobj)
 	struct hawk_mem *m = to_hawk_mem(kobj);
 
 	m->ops->release(m);
+	free_percpu(m->count);
 	kfree(m);
 }
 

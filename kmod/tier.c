@@ -10,6 +10,7 @@
 #include "hawk.h"
 
 #include <linux/nodemask.h>
+#include <linux/percpu.h>
 #include <linux/slab.h>
 
 #define HAWK_CLEAN_RETRY_MS	500	/* how often quarantined chunks are looked at */
@@ -44,6 +45,11 @@ struct hawk_mem *hawk_mem_alloc(const struct hawk_mem_ops *ops, u32 kind, u32 ch
 
 	if (!m)
 		return NULL;
+	m->count = alloc_percpu_gfp(struct hawk_mem_count, GFP_KERNEL_ACCOUNT);
+	if (!m->count) {
+		kfree(m);
+		return NULL;
+	}
 	m->ops = ops;
 	m->kind = kind;
 	m->node = NUMA_NO_NODE;
@@ -91,7 +97,7 @@ static int hawk_mem_publish(struct hawk_mem *m)
 {
 	int ret;
 
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	ret = hawk_blk_check_unused(m);
 	if (ret)
 		goto out;
@@ -146,7 +152,7 @@ static int hawk_mem_remove(struct hawk_mem *m)
 {
 	int ret = -ENOENT;
 
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	if (hawk_dev.mem[m->id] != m)
 		goto out;	/* another caller was faster */
 	ret = hawk_tier_remove(hawk_dev.engine, m->id);
@@ -172,7 +178,7 @@ int hawk_ioc_tier_remove(struct hawk_file *f, void *data)
 		return -EOPNOTSUPP;
 	if (arg->tier >= HAWK_TIERS_MAX)
 		return -ENOENT;
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	m = hawk_dev.mem[arg->tier];
 	if (m)
 		kobject_get(&m->kobj);
@@ -202,7 +208,7 @@ int hawk_ioc_tier_info(struct hawk_file *f, void *data)
 		return -EOPNOTSUPP;
 	if (arg->tier >= HAWK_TIERS_MAX)
 		return -ENOENT;
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	m = hawk_dev.mem[arg->tier];
 	if (m)
 		ret = hawk_mem_usage(m, &arg->free_bytes, &arg->quarantine_bytes);
@@ -210,8 +216,8 @@ int hawk_ioc_tier_info(struct hawk_file *f, void *data)
 		arg->kind = m->kind;
 		arg->node = m->node;
 		arg->bytes = (u64)m->chunks << HAWK_CHUNK_SHIFT;
-		arg->read_bytes = atomic64_read(&m->read_bytes);
-		arg->write_bytes = atomic64_read(&m->write_bytes);
+		arg->read_bytes = hawk_mem_read_bytes(m);
+		arg->write_bytes = hawk_mem_write_bytes(m);
 		arg->io_errors = atomic64_read(&m->io_errors);
 	}
 	mutex_unlock(&hawk_dev.lock);
@@ -232,7 +238,7 @@ void hawk_mem_remove_all(void)
 		if (!m)
 			continue;
 		cancel_delayed_work_sync(&m->clean);
-		mutex_lock(&hawk_dev.lock);
+		hawk_dev_lock();
 		hawk_mem_unpublish(m);
 		mutex_unlock(&hawk_dev.lock);
 		kobject_put(&m->kobj);

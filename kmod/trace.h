@@ -2,9 +2,11 @@
 /*
  * trace.h - tracepoints, system "hawk"
  *
- * Fields keep their names and meaning.  space is the number of the space since
- * module load, ret 0 or a negative errno, offsets and sizes are in bytes, times
- * in nanoseconds.
+ * Told in Documentation/ABI/testing/tracepoints-hawk.  Fields keep their names and
+ * meaning; new ones come at the end, new values of enums after the known ones.
+ * space is the number of the space since module load, pid the process that asked
+ * (0: the device itself), ret 0 or a negative errno; offsets and sizes are in
+ * bytes, times in nanoseconds.  64-bit fields come first, so there are no holes.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM hawk
@@ -14,7 +16,7 @@
 
 #include <linux/tracepoint.h>
 
-#include "core/core.h"
+#include "hawk.h"
 
 TRACE_DEFINE_ENUM(HAWK_MOVE_WRITE);
 TRACE_DEFINE_ENUM(HAWK_MOVE_READ);
@@ -24,30 +26,90 @@ TRACE_DEFINE_ENUM(HAWK_MOVE_COPY);
 	__print_symbolic(kind, { HAWK_MOVE_WRITE, "write" }, { HAWK_MOVE_READ, "read" }, \
 			 { HAWK_MOVE_COPY, "copy" })
 
+TRACE_DEFINE_ENUM(HAWK_FATE_CLEAN);
+TRACE_DEFINE_ENUM(HAWK_FATE_WRITE);
+TRACE_DEFINE_ENUM(HAWK_FATE_AHEAD);
+TRACE_DEFINE_ENUM(HAWK_FATE_DROP);
+TRACE_DEFINE_ENUM(HAWK_FATE_FLASH_DROP);
+
+#define hawk_show_fate(fate) \
+	__print_symbolic(fate, { HAWK_FATE_CLEAN, "clean" }, { HAWK_FATE_WRITE, "write" }, \
+			 { HAWK_FATE_AHEAD, "ahead" }, { HAWK_FATE_DROP, "drop" }, \
+			 { HAWK_FATE_FLASH_DROP, "flash_drop" })
+
+TRACE_DEFINE_ENUM(HAWK_WHY_COPY);
+TRACE_DEFINE_ENUM(HAWK_WHY_ROOM);
+TRACE_DEFINE_ENUM(HAWK_WHY_NO_FLASH);
+TRACE_DEFINE_ENUM(HAWK_WHY_FULL);
+TRACE_DEFINE_ENUM(HAWK_WHY_COLDER);
+TRACE_DEFINE_ENUM(HAWK_WHY_SLOT);
+TRACE_DEFINE_ENUM(HAWK_WHY_FAILED);
+TRACE_DEFINE_ENUM(HAWK_WHY_DRAIN);
+
+#define hawk_show_reason(reason) \
+	__print_symbolic(reason, { HAWK_WHY_COPY, "copy" }, { HAWK_WHY_ROOM, "room" }, \
+			 { HAWK_WHY_NO_FLASH, "no_flash" }, { HAWK_WHY_FULL, "full" }, \
+			 { HAWK_WHY_COLDER, "colder" }, { HAWK_WHY_SLOT, "slot" }, \
+			 { HAWK_WHY_FAILED, "failed" }, { HAWK_WHY_DRAIN, "drain" })
+
+TRACE_DEFINE_ENUM(HAWK_REFUSE_QUOTA);
+TRACE_DEFINE_ENUM(HAWK_REFUSE_TIER);
+TRACE_DEFINE_ENUM(HAWK_REFUSE_LIDS);
+TRACE_DEFINE_ENUM(HAWK_REFUSE_MIN);
+
+#define hawk_show_refusal(reason) \
+	__print_symbolic(reason, { HAWK_REFUSE_QUOTA, "quota" }, { HAWK_REFUSE_TIER, "tier" }, \
+			 { HAWK_REFUSE_LIDS, "lids" }, { HAWK_REFUSE_MIN, "min" })
+
+TRACE_DEFINE_ENUM(HAWK_LOCK_DEVICE);
+TRACE_DEFINE_ENUM(HAWK_LOCK_TIER);
+TRACE_DEFINE_ENUM(HAWK_LOCK_BUCKET);
+TRACE_DEFINE_ENUM(HAWK_LOCK_SHARD);
+
+#define hawk_show_lock(lock) \
+	__print_symbolic(lock, { HAWK_LOCK_DEVICE, "device" }, { HAWK_LOCK_TIER, "tier" }, \
+			 { HAWK_LOCK_BUCKET, "bucket" }, { HAWK_LOCK_SHARD, "shard" })
+
+/* The numbers of the batch calls, as in their ioctl numbers. */
+#define hawk_show_op(op) \
+	__print_symbolic(op, { 0x10, "alloc" }, { 0x11, "put" }, { 0x12, "lookup" }, \
+			 { 0x13, "pin" }, { 0x14, "unpin" }, { 0x15, "get" }, { 0x16, "reload" }, \
+			 { 0x17, "fork" }, { 0x18, "unshare" }, { 0x19, "free" }, \
+			 { 0x1a, "translate" })
+
+/* States of a block, enum hawk_block_state of the engine. */
+#define hawk_show_state(state) \
+	__print_symbolic(state, { 0, "free" }, { 1, "filling" }, { 2, "ready" }, \
+			 { 3, "evicting" }, { 4, "flash" }, { 5, "reloading" }, { 6, "dying" })
+
+/* ---- calls ---- */
+
 /* One item of a batch call, with its final status. */
 DECLARE_EVENT_CLASS(hawk_item,
-	TP_PROTO(u64 space, u64 lid, u64 vt, int ret),
-	TP_ARGS(space, lid, vt, ret),
+	TP_PROTO(const struct hawk_job *job, const struct hawk_item *it, int ret),
+	TP_ARGS(job, it, ret),
 	TP_STRUCT__entry(
 		__field(u64, space)
 		__field(u64, lid)
 		__field(u64, vt)
+		__field(u32, pid)
 		__field(int, ret)
 	),
 	TP_fast_assign(
-		__entry->space = space;
-		__entry->lid = lid;
-		__entry->vt = vt;
+		__entry->space = job->asker.space;
+		__entry->lid = it->lid;
+		__entry->vt = ret ? 0 : it->vt;
+		__entry->pid = job->asker.pid;
 		__entry->ret = ret;
 	),
-	TP_printk("space=%llu lid=%#llx vt=%#llx ret=%d", __entry->space, __entry->lid,
-		  __entry->vt, __entry->ret)
+	TP_printk("space=%llu lid=%#llx vt=%#llx pid=%u ret=%d", __entry->space, __entry->lid,
+		  __entry->vt, __entry->pid, __entry->ret)
 );
 
-#define DEFINE_HAWK_ITEM_EVENT(name)				\
-	DEFINE_EVENT(hawk_item, name,				\
-		TP_PROTO(u64 space, u64 lid, u64 vt, int ret),	\
-		TP_ARGS(space, lid, vt, ret))
+#define DEFINE_HAWK_ITEM_EVENT(name)						\
+	DEFINE_EVENT(hawk_item, name,						\
+		TP_PROTO(const struct hawk_job *job, const struct hawk_item *it, int ret), \
+		TP_ARGS(job, it, ret))
 
 DEFINE_HAWK_ITEM_EVENT(hawk_alloc);
 DEFINE_HAWK_ITEM_EVENT(hawk_put);
@@ -56,25 +118,183 @@ DEFINE_HAWK_ITEM_EVENT(hawk_pin);
 DEFINE_HAWK_ITEM_EVENT(hawk_unpin);
 DEFINE_HAWK_ITEM_EVENT(hawk_get);
 DEFINE_HAWK_ITEM_EVENT(hawk_reload);
+DEFINE_HAWK_ITEM_EVENT(hawk_unshare);
+DEFINE_HAWK_ITEM_EVENT(hawk_free);
 
-/* A block found no room: ret is -ENOSPC (tier) or -EDQUOT (quota of the space). */
-TRACE_EVENT(hawk_quota,
-	TP_PROTO(u64 space, u64 lid, int ret),
-	TP_ARGS(space, lid, ret),
+/* An item of FORK: @lid's block gets @new_lid too. */
+TRACE_EVENT(hawk_fork,
+	TP_PROTO(const struct hawk_job *job, const struct hawk_item *it, int ret),
+	TP_ARGS(job, it, ret),
 	TP_STRUCT__entry(
 		__field(u64, space)
 		__field(u64, lid)
+		__field(u64, new_lid)
+		__field(u64, vt)
+		__field(u32, pid)
 		__field(int, ret)
 	),
 	TP_fast_assign(
-		__entry->space = space;
-		__entry->lid = lid;
+		__entry->space = job->asker.space;
+		__entry->lid = it->lid;
+		__entry->new_lid = it->arg;
+		__entry->vt = ret ? 0 : it->vt;
+		__entry->pid = job->asker.pid;
 		__entry->ret = ret;
 	),
-	TP_printk("space=%llu lid=%#llx ret=%d", __entry->space, __entry->lid, __entry->ret)
+	TP_printk("space=%llu lid=%#llx new_lid=%#llx vt=%#llx pid=%u ret=%d", __entry->space,
+		  __entry->lid, __entry->new_lid, __entry->vt, __entry->pid, __entry->ret)
 );
 
-/* A move between tiers.  latency is 0 at its start. */
+/* A batch call: begun, ended.  latency and done are 0 at its start. */
+DECLARE_EVENT_CLASS(hawk_batch,
+	TP_PROTO(const struct hawk_job *job, u64 latency, u32 done),
+	TP_ARGS(job, latency, done),
+	TP_STRUCT__entry(
+		__field(u64, space)
+		__field(u64, latency)
+		__field(u32, op)
+		__field(u32, items)
+		__field(u32, done)
+		__field(u32, flags)
+		__field(u32, pid)
+		__field(u32, async)
+	),
+	TP_fast_assign(
+		__entry->space = job->asker.space;
+		__entry->latency = latency;
+		__entry->op = job->op->nr;
+		__entry->items = job->arg.count;
+		__entry->done = done;
+		__entry->flags = job->arg.flags;
+		__entry->pid = job->asker.pid;
+		__entry->async = job->async;
+	),
+	TP_printk("space=%llu op=%s items=%u done=%u flags=%#x pid=%u async=%u latency=%llu",
+		  __entry->space, hawk_show_op(__entry->op), __entry->items, __entry->done,
+		  __entry->flags, __entry->pid, __entry->async, __entry->latency)
+);
+
+DEFINE_EVENT(hawk_batch, hawk_batch_begin,
+	TP_PROTO(const struct hawk_job *job, u64 latency, u32 done),
+	TP_ARGS(job, latency, done));
+DEFINE_EVENT(hawk_batch, hawk_batch_end,
+	TP_PROTO(const struct hawk_job *job, u64 latency, u32 done),
+	TP_ARGS(job, latency, done));
+
+/* ---- room ---- */
+
+/*
+ * Room was refused.  need, use and limit are bytes (lids: LIDs): use of limit is
+ * taken, need did not fit, and nothing could be evicted for it.
+ */
+TRACE_EVENT(hawk_quota,
+	TP_PROTO(const struct hawk_refusal *r),
+	TP_ARGS(r),
+	TP_STRUCT__entry(
+		__field(u64, space)
+		__field(u64, lid)
+		__field(u64, need)
+		__field(u64, use)
+		__field(u64, limit)
+		__field(u32, tier)
+		__field(u32, reason)
+		__field(u32, pid)
+		__field(int, ret)
+	),
+	TP_fast_assign(
+		__entry->space = r->space;
+		__entry->lid = r->lid;
+		__entry->need = r->need;
+		__entry->use = r->use;
+		__entry->limit = r->limit;
+		__entry->tier = r->tier;
+		__entry->reason = r->reason;
+		__entry->pid = r->pid;
+		__entry->ret = r->ret;
+	),
+	TP_printk("space=%llu lid=%#llx tier=%u reason=%s need=%llu use=%llu limit=%llu pid=%u ret=%d",
+		  __entry->space, __entry->lid, __entry->tier, hawk_show_refusal(__entry->reason),
+		  __entry->need, __entry->use, __entry->limit, __entry->pid, __entry->ret)
+);
+
+/*
+ * A block loses its place in a tier.  space, lid, ...: the victim; by_space and
+ * by_pid: who wanted room (by_space differs from space when a space is made to
+ * give up memory for another one; by_pid 0: the device itself).
+ */
+TRACE_EVENT(hawk_evict,
+	TP_PROTO(const struct hawk_as *as, const struct hawk_note *n, const struct hawk_asker *by,
+		 u64 now),
+	TP_ARGS(as, n, by, now),
+	TP_STRUCT__entry(
+		__field(u64, space)
+		__field(u64, lid)
+		__field(u64, age)
+		__field(u64, by_space)
+		__field(u32, by_pid)
+		__field(u32, block)
+		__field(u32, gen)
+		__field(u32, tier)
+		__field(u32, state)
+		__field(u32, how)
+	),
+	TP_fast_assign(
+		__entry->space = as->id;
+		__entry->lid = n->lid;
+		__entry->age = now > n->atime ? now - n->atime : 0;
+		__entry->by_space = by->space;
+		__entry->by_pid = by->pid;
+		__entry->block = n->block;
+		__entry->gen = n->gen;
+		__entry->tier = n->tier;
+		__entry->state = n->state;
+		__entry->how = n->fate;
+	),
+	TP_printk("space=%llu lid=%#llx how=%s block=%u gen=%u tier=%u state=%s age=%llu by_space=%llu by_pid=%u",
+		  __entry->space, __entry->lid, hawk_show_fate(__entry->how), __entry->block,
+		  __entry->gen, __entry->tier, hawk_show_state(__entry->state), __entry->age,
+		  __entry->by_space, __entry->by_pid)
+);
+
+/*
+ * Does a block that leaves its host tier (or is written ahead) get a place on
+ * flash?  decision clean: it has one; write, ahead: it gets one, on tier to;
+ * drop: it does not, and reason tells why.  to is -1 where there is none.
+ */
+TRACE_EVENT(hawk_admit,
+	TP_PROTO(const struct hawk_as *as, const struct hawk_note *n, u64 now),
+	TP_ARGS(as, n, now),
+	TP_STRUCT__entry(
+		__field(u64, space)
+		__field(u64, lid)
+		__field(u64, age)
+		__field(u32, block)
+		__field(u32, tier)
+		__field(s32, to)
+		__field(u32, decision)
+		__field(u32, reason)
+		__field(u32, bytes)
+	),
+	TP_fast_assign(
+		__entry->space = as->id;
+		__entry->lid = n->lid;
+		__entry->age = now > n->atime ? now - n->atime : 0;
+		__entry->block = n->block;
+		__entry->tier = n->tier;
+		__entry->to = n->to;
+		__entry->decision = n->fate;
+		__entry->reason = n->reason;
+		__entry->bytes = as->info.block_bytes;
+	),
+	TP_printk("space=%llu lid=%#llx decision=%s reason=%s block=%u tier=%u to=%d bytes=%u age=%llu",
+		  __entry->space, __entry->lid, hawk_show_fate(__entry->decision),
+		  hawk_show_reason(__entry->reason), __entry->block, __entry->tier, __entry->to,
+		  __entry->bytes, __entry->age)
+);
+
+/* ---- moves ---- */
+
+/* A move between tiers.  latency and ret are 0 at its start. */
 DECLARE_EVENT_CLASS(hawk_move,
 	TP_PROTO(u64 space, const struct hawk_move *mv, u64 latency),
 	TP_ARGS(space, mv, latency),
@@ -115,7 +335,33 @@ DECLARE_EVENT_CLASS(hawk_move,
 
 DEFINE_HAWK_MOVE_EVENT(hawk_move_start);
 DEFINE_HAWK_MOVE_EVENT(hawk_move_done);
-DEFINE_HAWK_MOVE_EVENT(hawk_evict);
+
+/* ---- locks ---- */
+
+/*
+ * A lock was not free.  wait is how long it took to get it; caller the code that
+ * wanted it (print it with the kernel's symbols).
+ */
+TRACE_EVENT(hawk_lock_wait,
+	TP_PROTO(u32 lock, u64 wait, unsigned long caller),
+	TP_ARGS(lock, wait, caller),
+	TP_STRUCT__entry(
+		__field(u64, wait)
+		__field(u64, caller)
+		__field(u32, lock)
+		__field(u32, pid)
+	),
+	TP_fast_assign(
+		__entry->wait = wait;
+		__entry->caller = caller;
+		__entry->lock = lock;
+		__entry->pid = current->flags & PF_KTHREAD ? 0 : current->tgid;
+	),
+	TP_printk("lock=%s wait=%llu pid=%u caller=%pS", hawk_show_lock(__entry->lock),
+		  __entry->wait, __entry->pid, (void *)(unsigned long)__entry->caller)
+);
+
+/* ---- spaces ---- */
 
 /* A space comes or goes. */
 DECLARE_EVENT_CLASS(hawk_space,

@@ -10,19 +10,10 @@ $(BUILD)/bin/hawkctl: $(HAWKCTL_OBJS) $(BUILD)/lib/libhawk.a
 	@echo "  LD      $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -ljansson -luring
 
-# The engine once more, with its checks and counters, for the simulator and for tests
-SIM_CORE_OBJS := $(patsubst %.c,$(BUILD)/obj/sim/%.o,$(wildcard kmod/core/*.c))
 SIM_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/hawk-sim/*.c))
-SIM_CFLAGS := -D_GNU_SOURCE -DHAWK_COUNT_EVENTS -DHAWK_DEBUG
+$(SIM_OBJS): CFLAGS_COMMON += -D_GNU_SOURCE $(COUNTED_CFLAGS)
 
-$(SIM_OBJS): CFLAGS_COMMON += $(SIM_CFLAGS)
-
-$(SIM_CORE_OBJS): $(BUILD)/obj/sim/%.o: %.c | $(BUILD)/.packages $(BUILD)/include/linux/hawk.h
-	@mkdir -p $(@D)
-	@echo "  CC      $< (sim)"
-	@$(CC) $(CFLAGS_COMMON) $(CFLAGS) $(SIM_CFLAGS) -c -o $@ $<
-
-$(BUILD)/bin/hawk-sim: $(SIM_OBJS) $(SIM_CORE_OBJS)
+$(BUILD)/bin/hawk-sim: $(SIM_OBJS) $(COUNTED_CORE_OBJS)
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -ljansson

@@ -108,6 +108,7 @@ struct hawk_vtlb_entry {
  */
 #define HAWK_MMAP_VTLB		(1ull << 40)	/* read-only */
 #define HAWK_MMAP_RING		(2ull << 40)	/* read-write */
+#define HAWK_MMAP_STATS		(3ull << 40)	/* read-only, struct hawk_stats_page */
 #define HAWK_MMAP_TIER(t)	((8ull + (t)) << 40)	/* read-write, host tiers */
 
 /* ---- device ---- */
@@ -123,6 +124,7 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_IDLE		(1ull << 10)	/* idle_ns, HAWK_IOC_SPACE_SET */
 #define HAWK_FEAT_CANCEL	(1ull << 11)	/* HAWK_IOC_CANCEL */
 #define HAWK_FEAT_URING_CMD	(1ull << 12)	/* batches through io_uring */
+#define HAWK_FEAT_STATS_PAGE	(1ull << 16)	/* HAWK_MMAP_STATS */
 
 /**
  * struct hawk_query - what this device offers (HAWK_IOC_QUERY)
@@ -684,6 +686,74 @@ struct hawk_stats {
 	__aligned_u64 nospace;
 	__aligned_u64 quota;
 	__u32 chunks[HAWK_TIERS_MAX];
+};
+
+#define HAWK_STATS_VERSION	1
+#define HAWK_STATS_OPS		16		/* room for batch calls */
+#define HAWK_STATS_BUCKETS	44		/* buckets of a histogram */
+#define HAWK_STATS_ROOM		512		/* room for struct hawk_stats, bytes */
+
+/* The place of a batch call, such as HAWK_IOC_ALLOC, in hawk_stats_page.op */
+#define HAWK_STATS_OP(cmd)	((cmd) - HAWK_IOC_ALLOC)
+
+/* The two directions in hawk_stats_page.move */
+#define HAWK_STATS_READ		0		/* reloads from the tier */
+#define HAWK_STATS_WRITE	1		/* writes to it */
+
+/**
+ * struct hawk_hist - how often, how much, how long (384 bytes)
+ * @count: calls, or moves of one block each
+ * @items: items of the calls; of moves: bytes moved
+ * @failed: items whose status was not 0; of moves: those that failed
+ * @ns: sum of the times, nanoseconds
+ * @bucket: @count by time: number i counts those of at least 2^i and less than
+ *	2^(i+1) nanoseconds, the first also shorter, the last also longer ones
+ *
+ * A call's time begins when it is made and ends when its last item has its status,
+ * an asynchronous one's too. A move's is that of its I/O and checksum.
+ */
+struct hawk_hist {
+	__aligned_u64 count;
+	__aligned_u64 items;
+	__aligned_u64 failed;
+	__aligned_u64 ns;
+	__aligned_u64 bucket[HAWK_STATS_BUCKETS];
+};
+
+/**
+ * struct hawk_stats_page - statistics of the file's space, mapped at HAWK_MMAP_STATS
+ * @size: bytes of this structure in this kernel
+ * @version: HAWK_STATS_VERSION of this kernel; grows when something is added
+ * @seq: odd while the page is being written; see below
+ * @period_ms: as long as somebody has the page mapped it is brought up to date so
+ *	often, milliseconds
+ * @time_ns: when it was last, CLOCK_MONOTONIC, nanoseconds
+ * @reserved: 0
+ * @op: batch calls, by HAWK_STATS_OP()
+ * @move: moves by flash tier and direction (HAWK_STATS_READ, HAWK_STATS_WRITE)
+ * @stats: what HAWK_IOC_STATS gives; its @size tells how much of it there is
+ * @room: @stats may grow to this
+ *
+ * Everything counts from the making of the space, by all who have it attached, and
+ * nothing else. Mapping the page and HAWK_IOC_STATS bring it up to date at once.
+ *
+ * Reader: load seq (acquire) until it is even, copy what is wanted, then (after a
+ * read barrier) load seq again: unchanged means that the copy is of one moment.
+ * Counts of calls that are just ending may be a few ahead of their histogram.
+ */
+struct hawk_stats_page {
+	__u32 size;
+	__u32 version;
+	__u32 seq;
+	__u32 period_ms;
+	__aligned_u64 time_ns;
+	__aligned_u64 reserved[5];
+	struct hawk_hist op[HAWK_STATS_OPS];
+	struct hawk_hist move[HAWK_TIERS_MAX][2];
+	union {
+		struct hawk_stats stats;
+		__u8 room[HAWK_STATS_ROOM];
+	};
 };
 
 /* ---- ioctl numbers; _IO, so that a structure may grow ---- */

@@ -252,6 +252,9 @@ int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
  */
 void hawk_space_destroy(struct hawk_space *s);
 
+/** hawk_space_quota() - chunks of tier @tier that the space owns, and may own */
+void hawk_space_quota(const struct hawk_space *s, u32 tier, u32 *owned, u32 *max);
+
 /** hawk_space_frames() - frames of tier @tier that the space may ever own */
 u32 hawk_space_frames(const struct hawk_space *s, u32 tier);
 

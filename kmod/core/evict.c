@@ -307,7 +307,7 @@ static bool forget(struct hawk_space *s, struct hawk_bucket *b, u32 tiers,
 /*
  * See that a block slot is free, if need be by forgetting a block: best one that
  * is on flash only, then one here, then one in another bucket.
- * Return: 0; -ENOBUFS; -ENOSPC.
+ * Return: 0; -EAGAIN; -ENOBUFS; -ENOSPC.
  */
 int hawk_spare_block(struct hawk_space *s, struct hawk_bucket *b, struct hawk_want *w)
 {
@@ -322,7 +322,8 @@ int hawk_spare_block(struct hawk_space *s, struct hawk_bucket *b, struct hawk_wa
 	if (forget(s, b, hawk_load(&s->flash_tiers), w) ||
 	    forget(s, b, hawk_load(&s->host_tiers), w))
 		goto ended;
-	return hawk_want_ask(s, w, home, res, HAWK_REACH_EVICT) ?: -ENOSPC;
+	/* a block that is being written can be forgotten when that has ended */
+	return hawk_want_ask(s, w, home, res, HAWK_REACH_EVICT) ?: w->again ? -EAGAIN : -ENOSPC;
 
 ended:
 	if (b->fl[res].n)

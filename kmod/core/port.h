@@ -9,6 +9,14 @@
 #ifndef HAWK_CORE_PORT_H
 #define HAWK_CORE_PORT_H
 
+/* Kinds of locks, for those who look at waiting; the last is a host's own. */
+enum hawk_lock_kind {
+	HAWK_LOCK_TIER,
+	HAWK_LOCK_BUCKET,
+	HAWK_LOCK_SHARD,
+	HAWK_LOCK_DEVICE,
+};
+
 #ifdef __KERNEL__
 
 #include <linux/atomic.h>
@@ -26,6 +34,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
+#include <linux/tracepoint-defs.h>
 #include <linux/types.h>
 #include <linux/vmalloc.h>
 
@@ -35,26 +44,34 @@
  * Some functions of the engine return with the lock held only if they found what
  * they looked for.  sparse cannot follow that, so towards it each call is
  * balanced; lockdep watches these locks.
+ *
+ * While somebody traces hawk_lock_wait, whoever finds a lock taken is timed by the
+ * host; else that costs nothing.
  */
 struct hawk_lock {
 	spinlock_t l;
+	u32 kind;	/* enum hawk_lock_kind */
 };
+
+DECLARE_TRACEPOINT(hawk_lock_wait);
+void hawk_lock_timed(struct hawk_lock *x, unsigned int subclass) __acquires(&x->l);
 
 #define hawk_lock_init(x)	spin_lock_init(&(x)->l)
 #define hawk_lock_fini(x)	do { } while (0)
+#define hawk_lock_name(x, k)	((x)->kind = (k))
 
-static inline void hawk_lock(struct hawk_lock *x)
+/* @subclass: SINGLE_DEPTH_NESTING for a second lock of the same kind, see README.md */
+static inline void hawk_lock_class(struct hawk_lock *x, unsigned int subclass)
 {
-	spin_lock(&x->l);
+	if (tracepoint_enabled(hawk_lock_wait) && spin_is_locked(&x->l))
+		hawk_lock_timed(x, subclass);
+	else
+		spin_lock_nested(&x->l, subclass);
 	__release(&x->l);
 }
 
-/* For a second lock of the same class; order is told in README.md. */
-static inline void hawk_lock_nested(struct hawk_lock *x)
-{
-	spin_lock_nested(&x->l, SINGLE_DEPTH_NESTING);
-	__release(&x->l);
-}
+#define hawk_lock(x)		hawk_lock_class(x, 0)
+#define hawk_lock_nested(x)	hawk_lock_class(x, SINGLE_DEPTH_NESTING)
 
 static inline void hawk_unlock(struct hawk_lock *x)
 {
@@ -150,6 +167,7 @@ static inline void hawk_lock(struct hawk_lock *x)
 }
 
 #define hawk_lock_nested(x)	hawk_lock(x)
+#define hawk_lock_name(x, k)	((void)(x))
 
 static inline void hawk_unlock(struct hawk_lock *x)
 {

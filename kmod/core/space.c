@@ -69,6 +69,7 @@ static void buckets_init(struct hawk_space *s)
 		struct hawk_bucket *b = &s->bucket[i];
 
 		hawk_lock_init(&b->lock);
+		hawk_lock_name(&b->lock, HAWK_LOCK_BUCKET);
 		b->dying = HAWK_NONE;
 		for (r = 0; r < HAWK_RES_COUNT; r++)
 			b->fl[r].head = HAWK_NONE;
@@ -77,8 +78,10 @@ static void buckets_init(struct hawk_space *s)
 			b->lru[r].lru = HAWK_NONE;
 		}
 	}
-	for (i = 0; i < HAWK_INDEX_SHARDS; i++)
+	for (i = 0; i < HAWK_INDEX_SHARDS; i++) {
 		hawk_lock_init(&s->shard[i].lock);
+		hawk_lock_name(&s->shard[i].lock, HAWK_LOCK_SHARD);
+	}
 }
 
 /* Block and LID slots are dealt evenly; the hash fills buckets evenly too. */

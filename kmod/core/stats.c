@@ -4,6 +4,12 @@
  */
 #include "priv.h"
 
+void hawk_space_quota(const struct hawk_space *s, u32 tier, u32 *owned, u32 *max)
+{
+	*owned = hawk_load(&s->win[tier].owned);
+	*max = hawk_load(&s->win[tier].quota_max);
+}
+
 void hawk_space_stats(struct hawk_space *s, struct hawk_stats *st)
 {
 	u64 sum[HAWK_COUNTERS] = { 0 };

@@ -15,8 +15,10 @@ struct hawk_engine *hawk_engine_create(void)
 
 	if (!e)
 		return NULL;
-	for (i = 0; i < HAWK_TIERS_MAX; i++)
+	for (i = 0; i < HAWK_TIERS_MAX; i++) {
 		hawk_lock_init(&e->tier[i].lock);
+		hawk_lock_name(&e->tier[i].lock, HAWK_LOCK_TIER);
+	}
 	return e;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* 6.19 gave the end of an io_uring command the type of all task work. */
 #include <linux/fs.h>
+#if __has_include(<linux/io_uring/cmd.h>)
 #include <linux/io_uring/cmd.h>
+#endif
 
 #ifndef CONFIG_IO_URING
 #error this kernel has no io_uring

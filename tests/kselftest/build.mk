@@ -41,6 +41,8 @@ can-build-32 := $(shell echo 'int main(void) { return 0; }' | \
 			$(CC) -m32 -static -x c -o /dev/null - 2>/dev/null && echo yes)
 
 KSELFTEST_LIBS_hawk_rdma := -libverbs
+KSELFTEST_LIBS_hawk_stats := -pthread
+KSELFTEST_LIBS_hawk_trace := -pthread
 KSELFTEST_LIBS_hawk_uring := -luring
 
 ## kselftests	the tests of /dev/hawk; tests/e2e/kselftest.t runs them in the VM

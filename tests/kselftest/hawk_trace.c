@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hawk_trace.c - tracepoints: each event comes, with the right fields
+ * hawk_trace.c - tracepoints: each event comes, with the right fields, and is told of
  *
  * The trace is taken in an instance of its own, so that nobody else's tracing
- * is disturbed.
+ * is disturbed.  HAWK_TEST_ABI is the folder Documentation/ABI/testing.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
+#include <stdarg.h>
 #include <sys/stat.h>
 
 #include "hawk_tiers.h"
@@ -39,25 +41,56 @@ static const char *next_event(const char **pos, const char *name)
 		return NULL;
 	p += strlen(tag);
 	*pos = p;
-	return p;
+	return p - 1;	/* the blank before the first field */
 }
 
-struct item_event {
-	unsigned long long space, lid, vt;
-	int ret;
-};
-
-/* Finds an event about one item: that of @lid with status @ret in @space. */
-static bool item_event(const char *trace, const char *name, unsigned long long space,
-		       uint64_t lid, int ret, struct item_event *e)
+/* Has the line the field @field, "name=value"? */
+static bool has_field(const char *line, const char *field)
 {
-	const char *p;
+	size_t len = strlen(field);
+	const char *p, *end = line + strcspn(line, "\n");
 
-	while ((p = next_event(&trace, name)))
-		if (sscanf(p, "space=%llu lid=%llx vt=%llx ret=%d", &e->space, &e->lid, &e->vt,
-			   &e->ret) == 4 && e->space == space && e->lid == lid && e->ret == ret)
+	for (p = line; (p = strstr(p, field)) && p < end; p += len)
+		if (p[-1] == ' ' && strchr(" \n", p[len]))
 			return true;
 	return false;
+}
+
+/* Events @name that have all of the fields, which a blank separates; the last one. */
+static uint32_t events(const char *trace, const char *name, const char **last,
+		       const char *fmt, ...)
+{
+	char want[256], fields[256], *field, *save;
+	const char *p;
+	uint32_t n = 0;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(want, sizeof(want), fmt, ap);
+	va_end(ap);
+	while ((p = next_event(&trace, name))) {
+		strcpy(fields, want);
+		for (field = strtok_r(fields, " ", &save); field; field = strtok_r(NULL, " ", &save))
+			if (!has_field(p, field))
+				break;
+		if (field)
+			continue;
+		n++;
+		if (last)
+			*last = p;
+	}
+	return n;
+}
+
+/* A number of an event; ~0: it has no such field. */
+static unsigned long long number(const char *line, const char *name)
+{
+	char tag[32];
+	const char *p, *end = line + strcspn(line, "\n");
+
+	snprintf(tag, sizeof(tag), " %s=", name);
+	p = strstr(line, tag);
+	return p && p < end ? strtoull(p + strlen(tag), NULL, 0) : ~0ull;
 }
 
 struct move_event {
@@ -76,7 +109,7 @@ static uint32_t move_events(const char *trace, const char *name, unsigned long l
 	const char *p;
 
 	while ((p = next_event(&trace, name))) {
-		if (sscanf(p, "space=%llu %15s block=%u gen=%u tier%u+%llu -> tier%u+%llu "
+		if (sscanf(p, " space=%llu %15s block=%u gen=%u tier%u+%llu -> tier%u+%llu "
 			   "latency=%llu ret=%d", &ev.space, ev.kind, &ev.block, &ev.gen, &ev.src,
 			   &ev.src_off, &ev.dst, &ev.dst_off, &ev.latency, &ev.ret) != 10)
 			continue;
@@ -90,26 +123,35 @@ static uint32_t move_events(const char *trace, const char *name, unsigned long l
 }
 
 /*
- * Does to block 0, which is on flash, what has events, and wants one block more
- * than there are frames.
- * Return: 0, and in *@refused the item that found no room; or an error.
+ * Does to block 0, which is on flash, and to block 1 what has events; block 2 is in
+ * both tiers then.
  */
-static int work(int fd, struct hawk_item *refused)
+static int work(int fd)
 {
 	struct hawk_item by = key_item(0), it = { .lid = LID(0) };
-	struct hawk_item *all;
-	uint32_t i;
+	struct hawk_item fork = { .lid = LID(0), .arg = LID(3000) };
 	int ret;
 
 	ret = one(fd, HAWK_IOC_LOOKUP, 0, &by) ?: one(fd, HAWK_IOC_GET, 0, &it) ?:
 	      one(fd, HAWK_IOC_UNPIN, 0, &it);
 	it.vt = 0;
-	ret = ret ?: one(fd, HAWK_IOC_PIN, 0, &it) ?: one(fd, HAWK_IOC_UNPIN, 0, &it) ?:
-	      lid_call(fd, HAWK_IOC_RELOAD, LID(1)) ?: lid_call(fd, HAWK_IOC_FREE, LID(1));
-	if (ret)
-		return ret;
-	/* ALLOC pins, so one finds every frame pinned; which one depends on the moves */
-	all = calloc(HOST_BLOCKS + 1, sizeof(*all));
+	return ret ?: one(fd, HAWK_IOC_PIN, 0, &it) ?: one(fd, HAWK_IOC_FORK, 0, &fork) ?:
+	       lid_call(fd, HAWK_IOC_UNSHARE, LID(0)) ?: lid_call(fd, HAWK_IOC_UNPIN, LID(0)) ?:
+	       lid_call(fd, HAWK_IOC_FREE, LID(3000)) ?:
+	       lid_call(fd, HAWK_IOC_RELOAD, LID(1)) ?: lid_call(fd, HAWK_IOC_FREE, LID(1)) ?:
+	       lid_call(fd, HAWK_IOC_RELOAD, LID(2));
+}
+
+/*
+ * ALLOC pins, so of one more than there are frames one finds every frame pinned;
+ * which one depends on the moves.
+ */
+static int refused_alloc(int fd, struct hawk_item *refused)
+{
+	struct hawk_item *all = calloc(HOST_BLOCKS + 1, sizeof(*all));
+	uint32_t i;
+	int ret;
+
 	for (i = 0; i <= HOST_BLOCKS; i++)
 		all[i].lid = LID(2000 + i);
 	ret = batch(fd, HAWK_IOC_ALLOC, 0, all, HOST_BLOCKS + 1, NULL);
@@ -122,7 +164,7 @@ static int work(int fd, struct hawk_item *refused)
 
 static char *read_trace(void)
 {
-	size_t room = 4 << 20, n;
+	size_t room = 8 << 20, n;
 	char *buf = malloc(room);
 	FILE *f = fopen(INSTANCE "/trace", "r");
 
@@ -134,96 +176,278 @@ static char *read_trace(void)
 	return buf;
 }
 
-/* The number of the space called NAME; 0: no such event with our geometry. */
-static unsigned long long space_event(const char *trace, const char *event)
+/* The number of the space called @name; 0: no such event with our geometry. */
+static unsigned long long space_event(const char *trace, const char *event, const char *name)
 {
-	unsigned long long space;
-	unsigned int block_bytes, max_blocks;
 	const char *p;
 
-	while ((p = next_event(&trace, event)))
-		if (sscanf(p, "space=%llu name=" NAME " block_bytes=%u max_blocks=%u", &space,
-			   &block_bytes, &max_blocks) == 3 && block_bytes == BLOCK &&
-		    max_blocks == 1024)
-			return space;
-	return 0;
+	if (events(trace, event, &p, "name=%s block_bytes=%u", name, BLOCK) != 1)
+		return 0;
+	return number(p, "space");
 }
 
-/* Is there an event of @refused with its status? */
-static bool quota_event(const char *trace, unsigned long long space,
-			const struct hawk_item *refused)
+static bool trace_start(const char *enable)
 {
-	unsigned long long of, lid;
-	const char *p;
-	int ret;
+	char path[256];
 
-	while ((p = next_event(&trace, "hawk_quota")))
-		if (sscanf(p, "space=%llu lid=%llx ret=%d", &of, &lid, &ret) == 3 &&
-		    of == space && lid == refused->lid && ret == refused->status)
-			return true;
-	return false;
+	if (access(TRACEFS "/events/hawk", F_OK))
+		return false;
+	rmdir(INSTANCE);	/* of a test that was killed */
+	if (mkdir(INSTANCE, 0700))
+		return false;
+	snprintf(path, sizeof(path), INSTANCE "/events/hawk/%s", enable);
+	return !write_file(path, "1");
 }
 
-static void check(struct __test_metadata *_metadata, const char *trace, uint32_t host,
-		  uint32_t blk, const struct hawk_item *refused)
+static int trace_stop(void)
 {
-	static const char of_block0[][16] = {
+	return write_file(INSTANCE "/events/hawk/enable", "0") ?: rmdir(INSTANCE);
+}
+
+static void check_calls(struct __test_metadata *_metadata, const char *trace,
+			unsigned long long space)
+{
+	static const char calls[][16] = {
 		"hawk_alloc", "hawk_put", "hawk_lookup", "hawk_get", "hawk_pin", "hawk_unpin",
+		"hawk_unshare",
 	};
-	unsigned long long space = space_event(trace, "hawk_space_create");
-	struct item_event e;
+	const char *p;
+	uint32_t i;
+
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		EXPECT_LE(1, events(trace, calls[i], &p, "space=%llu lid=%#llx pid=%d ret=0",
+				    space, LID(0), getpid()))
+			TH_LOG("no %s", calls[i]);
+	ASSERT_EQ(1, events(trace, "hawk_get", &p, "space=%llu lid=%#llx ret=0", space, LID(0)));
+	EXPECT_LT(HAWK_VT_FRAME(number(p, "vt")), HOST_BLOCKS);
+	EXPECT_EQ(1, events(trace, "hawk_fork", NULL, "space=%llu lid=%#llx new_lid=%#llx pid=%d ret=0",
+			    space, LID(0), LID(3000), getpid()));
+	EXPECT_EQ(1, events(trace, "hawk_reload", NULL, "space=%llu lid=%#llx ret=0", space,
+			    LID(1)));
+	EXPECT_EQ(1, events(trace, "hawk_free", NULL, "space=%llu lid=%#llx ret=0", space, LID(1)));
+
+	i = events(trace, "hawk_batch_begin", NULL, "space=%llu", space);
+	EXPECT_EQ(i, events(trace, "hawk_batch_end", NULL, "space=%llu", space));
+	EXPECT_EQ(NBLOCKS / STEP + 1, events(trace, "hawk_batch_begin", NULL,
+					     "space=%llu op=alloc done=0 latency=0", space));
+	EXPECT_EQ(NBLOCKS / STEP, events(trace, "hawk_batch_end", &p,
+					 "space=%llu op=alloc items=%u done=%u flags=0x0 async=0 pid=%d",
+					 space, STEP, STEP, getpid()));
+	EXPECT_LT(0, number(p, "latency"));
+	EXPECT_EQ(1, events(trace, "hawk_batch_end", NULL, "space=%llu op=alloc items=%u done=%u",
+			    space, HOST_BLOCKS + 1, HOST_BLOCKS));
+}
+
+/* Evictions and admissions agree with each other and with the counters. */
+static void check_evictions(struct __test_metadata *_metadata, const char *trace,
+			    unsigned long long space, uint32_t host, uint32_t blk,
+			    const struct hawk_stats *st)
+{
+	const struct {
+		const char *how, *reason;
+		uint64_t n;
+	} want[] = {
+		{ "write", "room", st->evict_write }, { "clean", "copy", st->evict_clean },
+		{ "drop", "full", st->evict_drop },
+	};
+	const char *p;
+	uint32_t i, all = 0;
+
+	EXPECT_GE(st->evict_write, NBLOCKS - HOST_BLOCKS);
+	EXPECT_GT(st->evict_clean, 0);
+	for (i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		EXPECT_EQ(want[i].n, events(trace, "hawk_evict", &p,
+					    "space=%llu how=%s tier=%u state=ready by_space=%llu by_pid=%d",
+					    space, want[i].how, host, space, getpid()))
+			TH_LOG("%s", want[i].how);
+		EXPECT_EQ(want[i].n, events(trace, "hawk_admit", NULL,
+					    "space=%llu decision=%s reason=%s tier=%u to=%d bytes=%u",
+					    space, want[i].how, want[i].reason, host,
+					    strcmp(want[i].how, "drop") ? (int)blk : -1, BLOCK))
+			TH_LOG("%s", want[i].how);
+		all += want[i].n;
+	}
+	EXPECT_EQ(all + st->flash_drop, events(trace, "hawk_evict", &p, "space=%llu", space));
+	EXPECT_LT(0, number(p, "age"));
+	EXPECT_GT(60000000000ull, number(p, "age"));
+	EXPECT_EQ(all, events(trace, "hawk_admit", NULL, "space=%llu", space));
+}
+
+static void check_moves(struct __test_metadata *_metadata, const char *trace,
+			unsigned long long space, uint32_t host, uint32_t blk, uint32_t writes)
+{
 	struct move_event m;
-	uint32_t i, n;
 
-	ASSERT_NE(0, space);
-	EXPECT_EQ(space, space_event(trace, "hawk_space_destroy"));
-	for (i = 0; i < sizeof(of_block0) / sizeof(of_block0[0]); i++)
-		EXPECT_TRUE(item_event(trace, of_block0[i], space, LID(0), 0, &e))
-			TH_LOG("no %s", of_block0[i]);
-	EXPECT_TRUE(item_event(trace, "hawk_reload", space, LID(1), 0, &e));
-	ASSERT_TRUE(item_event(trace, "hawk_get", space, LID(0), 0, &e));
-	EXPECT_LT(HAWK_VT_FRAME(e.vt), HOST_BLOCKS) TH_LOG("vt %#llx", e.vt);
-
-	n = move_events(trace, "hawk_evict", space, "write", host, blk, &m);
-	EXPECT_GE(n, NBLOCKS - HOST_BLOCKS);
-	EXPECT_EQ(n, move_events(trace, "hawk_move_start", space, "write", host, blk, &m));
+	EXPECT_EQ(writes, move_events(trace, "hawk_move_start", space, "write", host, blk, &m));
 	EXPECT_EQ(0, m.latency);
-	EXPECT_EQ(n, move_events(trace, "hawk_move_done", space, "write", host, blk, &m));
+	EXPECT_EQ(writes, move_events(trace, "hawk_move_done", space, "write", host, blk, &m));
 	EXPECT_GT(m.latency, 0);
-	EXPECT_EQ(2, move_events(trace, "hawk_move_start", space, "read", blk, host, &m));
-	EXPECT_EQ(2, move_events(trace, "hawk_move_done", space, "read", blk, host, &m));
+	EXPECT_EQ(3, move_events(trace, "hawk_move_start", space, "read", blk, host, &m));
+	EXPECT_EQ(3, move_events(trace, "hawk_move_done", space, "read", blk, host, &m));
 	EXPECT_GT(m.latency, 0);
 	EXPECT_LT(m.src_off, FLASH_BYTES);
 	EXPECT_LT(m.dst_off, HOST_BYTES);
-
-	EXPECT_TRUE(quota_event(trace, space, refused));
+	EXPECT_EQ(1, move_events(trace, "hawk_move_done", space, "copy", host, host, &m));
 }
 
-TEST_F_TIMEOUT(tiers, events, 60)
+TEST_F_TIMEOUT(tiers, events, 120)
 {
 	struct hawk_item refused = { .status = 0 };
+	unsigned long long space;
+	struct hawk_stats st;
 	char *trace;
 	int fd;
 
 	if (access(TRACEFS "/events/hawk", F_OK))
 		SKIP(return, "no events/hawk in " TRACEFS " (is tracefs mounted?)");
-	rmdir(INSTANCE);	/* of a test that was killed */
-	ASSERT_EQ(0, mkdir(INSTANCE, 0700)) TH_LOG("%s", strerror(errno));
-	ASSERT_EQ(0, write_file(INSTANCE "/events/hawk/enable", "1"));
+	ASSERT_TRUE(trace_start("enable"));
 	fd = evicting_space(self->host, self->blk, NAME);
 	ASSERT_GE(fd, 0);
-	ASSERT_EQ(0, work(fd, &refused));
+	ASSERT_EQ(0, work(fd));
+	ASSERT_EQ(0, refused_alloc(fd, &refused));
 	ASSERT_EQ(-EDQUOT, refused.status);
+	st = stats_of(fd);
 	close(fd);
 	/* the space has ended when its tiers are in no use */
 	while (tier_free_bytes(self->ctl, self->host) != HOST_BYTES)
 		usleep(10000);
-	EXPECT_EQ(0, write_file(INSTANCE "/events/hawk/enable", "0"));
 	trace = read_trace();
 	ASSERT_NE(NULL, trace);
-	check(_metadata, trace, self->host, self->blk, &refused);
+	EXPECT_EQ(0, trace_stop());
+	space = space_event(trace, "hawk_space_create", NAME);
+	ASSERT_NE(0, space);
+	EXPECT_EQ(space, space_event(trace, "hawk_space_destroy", NAME));
+	check_calls(_metadata, trace, space);
+	check_evictions(_metadata, trace, space, self->host, self->blk, &st);
+	check_moves(_metadata, trace, space, self->host, self->blk, st.evict_write);
+	EXPECT_EQ(1, events(trace, "hawk_quota", NULL,
+			    "space=%llu lid=%#llx tier=%u reason=quota need=%u use=%llu limit=%llu pid=%d ret=%d",
+			    space, (unsigned long long)refused.lid, self->host, BLOCK, HOST_BYTES,
+			    HOST_BYTES, getpid(), -EDQUOT));
 	free(trace);
-	EXPECT_EQ(0, rmdir(INSTANCE));
+}
+
+/* A space of its own; all blocks that fit in a host tier of @bytes are pinned. */
+static int pinned_space(uint32_t host, uint64_t bytes)
+{
+	struct hawk_space_create sc = space_args(1024);
+	int fd = dev_open(O_RDWR);
+	uint64_t i;
+
+	sc.quota[host].max_bytes = bytes;
+	if (dev_call(fd, HAWK_IOC_SPACE_CREATE, &sc))
+		return -1;
+	for (i = 0; i < bytes / BLOCK; i++)
+		if (lid_call(fd, HAWK_IOC_ALLOC, LID(i)))
+			return -1;
+	return fd;
+}
+
+/* Each reason for a refusal but the quota, which the test above meets. */
+TEST_F_TIMEOUT(tiers, refusals, 60)
+{
+	struct hawk_space_create sc = space_args(4), greedy = space_args(64);
+	struct hawk_item it = { .lid = LID(0) };
+	int other, fd = dev_open(O_RDWR);
+	char *trace;
+	uint32_t i;
+
+	if (access(TRACEFS "/events/hawk", F_OK))
+		SKIP(return, "no events/hawk in " TRACEFS " (is tracefs mounted?)");
+	ASSERT_TRUE(trace_start("hawk_quota/enable"));
+	other = pinned_space(self->host, HOST_BYTES);
+	ASSERT_GE(other, 0);
+	sc.quota[self->host].max_bytes = HOST_BYTES;
+	ASSERT_EQ(0, dev_call(fd, HAWK_IOC_SPACE_CREATE, &sc));
+	EXPECT_EQ(-ENOSPC, lid_call(fd, HAWK_IOC_ALLOC, LID(0)));
+
+	greedy.quota[self->host].min_bytes = HOST_BYTES;
+	greedy.quota[self->host].max_bytes = HOST_BYTES;
+	close(self->ctl);
+	self->ctl = dev_open(O_RDWR);
+	EXPECT_EQ(-ENOSPC, dev_call(self->ctl, HAWK_IOC_SPACE_CREATE, &greedy));
+
+	close(other);
+	while (lid_call(fd, HAWK_IOC_ALLOC, LID(0)) == -ENOSPC)
+		usleep(10000);
+	EXPECT_EQ(0, lid_call(fd, HAWK_IOC_PUT, LID(0)));
+	for (i = 1; i < 8; i++) {
+		it.arg = LID(i);
+		EXPECT_EQ(0, one(fd, HAWK_IOC_FORK, 0, &it));
+	}
+	it.arg = LID(8);
+	EXPECT_EQ(-ENOSPC, one(fd, HAWK_IOC_FORK, 0, &it));
+	close(fd);
+
+	trace = read_trace();
+	ASSERT_NE(NULL, trace);
+	EXPECT_EQ(0, trace_stop());
+	EXPECT_LE(1, events(trace, "hawk_quota", NULL,
+			    "lid=%#llx tier=%u reason=tier need=%u use=%llu limit=%llu pid=%d ret=%d",
+			    LID(0), self->host, BLOCK, HOST_BYTES, HOST_BYTES, getpid(), -ENOSPC));
+	EXPECT_EQ(1, events(trace, "hawk_quota", NULL,
+			    "lid=0x0 tier=%u reason=min need=%llu use=%llu limit=%llu pid=%d ret=%d",
+			    self->host, HOST_BYTES, HOST_BYTES, HOST_BYTES, getpid(), -ENOSPC));
+	EXPECT_EQ(1, events(trace, "hawk_quota", NULL,
+			    "lid=%#llx reason=lids need=1 use=8 limit=8 pid=%d ret=%d", LID(0),
+			    getpid(), -ENOSPC));
+	free(trace);
+}
+
+struct hammer {
+	int fd;
+	bool stop;
+};
+
+/* Look-ups take the buckets' locks, TIER_INFO the device's. */
+static void *hammer(void *arg)
+{
+	struct hawk_tier_info info = { .size = sizeof(info) };
+	struct hammer *h = arg;
+	struct hawk_item it[64];
+	uint32_t i;
+
+	for (i = 0; i < 64; i++)
+		it[i] = key_item(i);
+	while (!__atomic_load_n(&h->stop, __ATOMIC_RELAXED)) {
+		batch(h->fd, HAWK_IOC_LOOKUP, 0, it, 64, NULL);
+		dev_call(h->fd, HAWK_IOC_TIER_INFO, &info);
+	}
+	return NULL;
+}
+
+/* Two threads at the same locks: the waits of one for the other come to light. */
+TEST_F_TIMEOUT(tiers, lock_waits, 120)
+{
+	pthread_t thread[3];
+	struct hammer h = { .stop = false };
+	char *trace = NULL;
+	const char *p;
+	uint32_t i;
+
+	if (access(TRACEFS "/events/hawk", F_OK))
+		SKIP(return, "no events/hawk in " TRACEFS " (is tracefs mounted?)");
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "one CPU: nobody waits");
+	h.fd = evicting_space(self->host, self->blk, "test-locks");
+	ASSERT_GE(h.fd, 0);
+	ASSERT_TRUE(trace_start("hawk_lock_wait/enable"));
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, hammer, &h));
+	do {
+		free(trace);
+		usleep(100000);
+		trace = read_trace();
+	} while (!events(trace, "hawk_lock_wait", &p, "lock=bucket pid=%d", getpid()) ||
+		 !events(trace, "hawk_lock_wait", &p, "lock=device pid=%d", getpid()));
+	__atomic_store_n(&h.stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < 3; i++)
+		pthread_join(thread[i], NULL);
+	EXPECT_EQ(0, trace_stop());
+	EXPECT_LT(0, number(p, "wait"));
+	EXPECT_NE(NULL, strstr(p, "caller=hawk_")) TH_LOG("%.100s", p);
+	free(trace);
+	close(h.fd);
 }
 
 TEST_HARNESS_MAIN

@@ -160,6 +160,23 @@ AT(hawk_stats, reloads, 112);
 AT(hawk_stats, quota, 144);
 AT(hawk_stats, chunks, 152);
 
+SIZE(hawk_hist, 384);
+AT(hawk_hist, items, 8);
+AT(hawk_hist, failed, 16);
+AT(hawk_hist, ns, 24);
+AT(hawk_hist, bucket, 32);
+
+SIZE(hawk_stats_page, 12864);
+AT(hawk_stats_page, version, 4);
+AT(hawk_stats_page, seq, 8);
+AT(hawk_stats_page, period_ms, 12);
+AT(hawk_stats_page, time_ns, 16);
+AT(hawk_stats_page, op, 64);
+AT(hawk_stats_page, move, 6208);
+AT(hawk_stats_page, stats, 12352);
+_Static_assert(sizeof(struct hawk_stats) <= HAWK_STATS_ROOM, "the stats page has no more room");
+_Static_assert(HAWK_STATS_OP(HAWK_IOC_TRANSLATE) < HAWK_STATS_OPS, "a call without a place");
+
 _Static_assert(HAWK_IOC_QUERY == 0xef00, "ioctl numbers carry no size");
 _Static_assert(HAWK_IOC_TRANSLATE == 0xef1a, "last batch call");
 _Static_assert(HAWK_MMAP_TIER(HAWK_TIERS_MAX) <= 1ull << 44, "reachable by mmap2()");

@@ -3,8 +3,10 @@
  * core_state.c - every transition of a block, and every refusal
  *
  * The table is written here a second time, from what the states mean; the engine's
- * must be the same.  Then each transition is made to happen through the calls of
- * core.h, and every call that a state forbids is seen to be refused.
+ * must be the same, and every event that it does not have is refused.  Then each
+ * transition is made to happen through the calls of core.h alone: the engine counts
+ * them (HAWK_COUNT_EVENTS), and one that was never taken fails.  At last every call is
+ * made in every state, and those that the state forbids are refused without an event.
  */
 #include "core_host.h"
 #include "../../kmod/core/priv.h"
@@ -41,6 +43,8 @@ static const struct transition *find(u32 from, u32 ev)
 			return &legal[i];
 	return NULL;
 }
+
+u64 hawk_event_count[HAWK_BLOCK_STATES][HAWK_BLOCK_EVENTS];
 
 /* The engine's assertion is caught (ld --wrap) to see that it is raised. */
 static u32 asserts;
@@ -89,7 +93,7 @@ static void states_have_names(void **state)
 struct walk {
 	struct host h;
 	struct hawk_space *s;
-	bool seen[HAWK_BLOCK_STATES][HAWK_BLOCK_EVENTS];
+	u64 before[HAWK_BLOCK_STATES][HAWK_BLOCK_EVENTS];	/* counts at the last look */
 	u32 nr;		/* block under observation */
 	u64 now;
 };
@@ -103,12 +107,13 @@ static u32 now_in(struct walk *w)
 static void went(struct walk *w, u32 from, u32 ev)
 {
 	assert_non_null(find(from, ev));
+	assert_true(hawk_event_count[from][ev] > w->before[from][ev]);
+	w->before[from][ev] = hawk_event_count[from][ev];
 	/* what nothing refers to is buried at once */
 	if (find(from, ev)->to != HAWK_BLOCK_DYING || now_in(w) == HAWK_BLOCK_DYING)
 		assert_int_equal(now_in(w), find(from, ev)->to);
 	else
 		assert_int_equal(now_in(w), HAWK_BLOCK_FREE);
-	w->seen[from][ev] = true;
 	host_check(w->s);
 }
 
@@ -120,6 +125,8 @@ static void walk_init(struct walk *w)
 	};
 
 	memset(w, 0, sizeof(*w));
+	memset(hawk_event_count, 0, sizeof(hawk_event_count));
+	asserts = 0;
 	host_init(&w->h, 3);
 	p.quota_max[host_tier(&w->h, HAWK_TIER_HOST, 1)] = 1;
 	p.quota_max[host_tier(&w->h, HAWK_TIER_BLK, 2)] = 2;
@@ -323,25 +330,223 @@ static void walk_reloading(struct walk *w)
 	clear(w);
 }
 
+static void walk_end(struct walk *w)
+{
+	assert_int_equal(asserts, 0);
+	host_space_end(&w->h, w->s);
+	host_fini(&w->h);
+}
+
+static const char * const events[HAWK_BLOCK_EVENTS] = {
+	[HAWK_EV_ALLOC] = "alloc", [HAWK_EV_PUT] = "put", [HAWK_EV_REWRITE] = "rewrite",
+	[HAWK_EV_EVICT] = "evict", [HAWK_EV_EVICT_CLEAN] = "clean",
+	[HAWK_EV_WRITTEN] = "written", [HAWK_EV_KEPT] = "kept", [HAWK_EV_RELOAD] = "reload",
+	[HAWK_EV_LOADED] = "loaded", [HAWK_EV_CANCELED] = "canceled", [HAWK_EV_END] = "end",
+	[HAWK_EV_BURY] = "bury",
+};
+
+/* How often each transition was taken; "-" is refused. */
+static void print_matrix(void)
+{
+	u32 from, ev;
+
+	fprintf(stderr, "# %-9s", "");
+	for (ev = 0; ev < HAWK_BLOCK_EVENTS; ev++)
+		fprintf(stderr, " %8s", events[ev]);
+	for (from = 0; from < HAWK_BLOCK_STATES; from++) {
+		fprintf(stderr, "\n# %-9s", hawk_state_name(from));
+		for (ev = 0; ev < HAWK_BLOCK_EVENTS; ev++)
+			if (find(from, ev))
+				fprintf(stderr, " %8llu",
+					(unsigned long long)hawk_event_count[from][ev]);
+			else
+				fprintf(stderr, " %8s", "-");
+	}
+	fprintf(stderr, "\n");
+}
+
 static void every_transition(void **state)
 {
+	u32 i, taken = 0;
 	struct walk w;
-	u32 i;
 
 	(void)state;
-	asserts = 0;
 	walk_init(&w);
 	walk_filling(&w);
 	walk_ready(&w);
 	walk_evicting(&w);
 	walk_flash(&w);
 	walk_reloading(&w);
-	for (i = 0; i < ARRAY_SIZE(legal); i++)
-		if (!w.seen[legal[i].from][legal[i].ev])
-			fail_msg("transition %u of the table was not walked", i);
-	assert_int_equal(asserts, 0);
-	host_space_end(&w.h, w.s);
-	host_fini(&w.h);
+	print_matrix();
+	for (i = 0; i < ARRAY_SIZE(legal); i++) {
+		if (!hawk_event_count[legal[i].from][legal[i].ev])
+			fail_msg("%s in %s was never taken", events[legal[i].ev],
+				 hawk_state_name(legal[i].from));
+		taken++;
+	}
+	fprintf(stderr, "# %u of %zu transitions taken through the calls of core.h\n", taken,
+		ARRAY_SIZE(legal));
+	walk_end(&w);
+}
+
+/* ---- every call in every state ---- */
+
+#define TAKEN	1	/* the state allows it: not called here */
+
+static int call_alloc(struct walk *w, struct hawk_ref ref)
+{
+	(void)ref;
+	return alloc(w, LID(1), NULL);
+}
+
+static int call_put(struct walk *w, struct hawk_ref ref)
+{
+	(void)ref;
+	return hawk_block_put(w->s, LID(1), NULL, false, ++w->now);
+}
+
+static int call_pin(struct walk *w, struct hawk_ref ref)
+{
+	u64 vt;
+
+	return hawk_block_pin(w->s, LID(1), ++w->now, &vt, &ref);
+}
+
+static int call_unpin(struct walk *w, struct hawk_ref ref)
+{
+	return hawk_block_unpin(w->s, ref);
+}
+
+static int call_unshare(struct walk *w, struct hawk_ref ref)
+{
+	u64 vt;
+
+	return hawk_block_unshare(w->s, LID(1), ++w->now, NULL, &vt, &ref);
+}
+
+static int call_reload(struct walk *w, struct hawk_ref ref)
+{
+	(void)ref;
+	return hawk_block_reload(w->s, LID(1), HAWK_TIER_ANY, ++w->now, NULL);
+}
+
+static int call_fork_from(struct walk *w, struct hawk_ref ref)
+{
+	(void)ref;
+	return hawk_block_fork(w->s, LID(1), LID(7));
+}
+
+static int call_fork_to(struct walk *w, struct hawk_ref ref)
+{
+	(void)ref;
+	return hawk_block_fork(w->s, LID(2), LID(1));
+}
+
+static int call_free(struct walk *w, struct hawk_ref ref)
+{
+	(void)ref;
+	return hawk_block_free(w->s, LID(1));
+}
+
+/* What each call says of LID 1 in each state, when nobody but a filler has it pinned. */
+struct refusal {
+	const char *name;
+	int (*call)(struct walk *w, struct hawk_ref ref);
+	int want[HAWK_BLOCK_STATES];
+};
+
+/*	      FREE     FILLING  READY    EVICTING FLASH    RELOADING DYING */
+static const struct refusal refusals[] = {
+	{ "alloc", call_alloc,
+	    { TAKEN,   -EEXIST, -EEXIST, -EEXIST, -EEXIST, -EEXIST,  -EAGAIN } },
+	{ "put", call_put,
+	    { -ENOENT, TAKEN,   -EINVAL, -EINVAL, -EINVAL, -EINVAL,  -ENOENT } },
+	{ "pin", call_pin,
+	    { -ENOENT, -EAGAIN, TAKEN,   TAKEN,   -EAGAIN, -EAGAIN,  -ENOENT } },
+	{ "unpin", call_unpin,
+	    { -ESTALE, TAKEN,   -ESTALE, -ESTALE, -ESTALE, -ESTALE,  -ESTALE } },
+	{ "unshare", call_unshare,
+	    { -ENOENT, -EAGAIN, -ESTALE, -ESTALE, -ESTALE, -ESTALE,  -ENOENT } },
+	{ "reload", call_reload,
+	    { -ENOENT, 0,       0,       0,       -EAGAIN, -EINPROGRESS, -ENOENT } },
+	{ "fork from", call_fork_from,
+	    { -ENOENT, -EAGAIN, TAKEN,   TAKEN,   TAKEN,   TAKEN,    -ENOENT } },
+	{ "fork to", call_fork_to,
+	    { TAKEN,   -EEXIST, -EEXIST, -EEXIST, -EEXIST, -EEXIST,  -EAGAIN } },
+	{ "free", call_free,
+	    { -ENOENT, -EBUSY,  TAKEN,   TAKEN,   TAKEN,   TAKEN,    -ENOENT } },
+};
+
+/* LID 1 in this state, LID 2 READY. */
+static void reach(struct walk *w, u32 state)
+{
+	switch (state) {
+	case HAWK_BLOCK_FILLING:
+		fill(w, LID(2));
+		assert_int_equal(alloc(w, LID(1), NULL), 0);
+		watch(w, LID(1));
+		break;
+	case HAWK_BLOCK_FREE:
+	case HAWK_BLOCK_READY:
+		fill(w, LID(2));
+		fill(w, LID(1));
+		if (state == HAWK_BLOCK_FREE)
+			assert_int_equal(hawk_block_free(w->s, LID(1)), 0);
+		break;
+	case HAWK_BLOCK_EVICTING:
+	case HAWK_BLOCK_DYING:
+		start_evicting(w);
+		if (state == HAWK_BLOCK_DYING)
+			assert_int_equal(hawk_block_free(w->s, LID(1)), 0);
+		break;
+	case HAWK_BLOCK_FLASH:
+		to_flash(w);
+		break;
+	case HAWK_BLOCK_RELOADING:
+		start_reloading(w);
+		break;
+	}
+	assert_int_equal(now_in(w), state);
+}
+
+static void refuses(struct walk *w, u32 state, const struct refusal *r, struct hawk_ref ref)
+{
+	int ret;
+
+	memcpy(w->before, hawk_event_count, sizeof(w->before));
+	ret = r->call(w, ref);
+	if (ret != r->want[state])
+		fail_msg("%s in %s: %d, not %d", r->name, hawk_state_name(state), ret,
+			 r->want[state]);
+	assert_int_equal(now_in(w), state);
+	assert_memory_equal(w->before, hawk_event_count, sizeof(w->before));
+	host_check(w->s);
+}
+
+static void every_refusal(void **state)
+{
+	struct hawk_ref ref;
+	struct walk w;
+	u32 st, i, made = 0;
+
+	(void)state;
+	for (st = 0; st < HAWK_BLOCK_STATES; st++) {
+		walk_init(&w);
+		reach(&w, st);
+		ref = (struct hawk_ref){ w.nr, w.s->block[w.nr].gen };
+		for (i = 0; i < ARRAY_SIZE(refusals); i++)
+			if (refusals[i].want[st] != TAKEN) {
+				refuses(&w, st, &refusals[i], ref);
+				made++;
+			}
+		for (i = 0; i < w.h.plan.n; i++)
+			hawk_move_complete(&w.h.plan.move[i]);
+		w.h.plan.n = 0;
+		if (st == HAWK_BLOCK_FILLING)
+			assert_int_equal(hawk_block_put(w.s, LID(1), NULL, false, 1), 0);
+		walk_end(&w);
+	}
+	fprintf(stderr, "# %u refusals by %zu calls\n", made, ARRAY_SIZE(refusals));
 }
 
 /* Pins are counted in 32 bits, and a client may ask for more. */
@@ -371,6 +576,7 @@ int main(void)
 		cmocka_unit_test(table_is_this_one),
 		cmocka_unit_test(states_have_names),
 		cmocka_unit_test(every_transition),
+		cmocka_unit_test(every_refusal),
 		cmocka_unit_test(pins_do_not_wrap),
 	};
 

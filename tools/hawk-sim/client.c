@@ -19,7 +19,6 @@ static const struct sim_script scripts[] = {
 	{ "give-up", 3, { op_alloc, op_unpin } },
 	{ "get", 20, { op_find_lease, op_reload, op_pin, op_read, op_read, op_unpin, op_unlease } },
 	{ "get-lid", 10, { op_reload, op_pin, op_read, op_unpin } },
-	{ "lease", 5, { op_find_lease } },
 	{ "find", 3, { op_find } },
 	{ "pin-long", 3, { op_reload, op_pin, op_read, op_read, op_read, op_read, op_read } },
 	{ "fork", 6, { op_reload, op_fork, op_pin, op_read, op_unpin } },
@@ -32,13 +31,19 @@ static const struct sim_script scripts[] = {
 	{ "stats", 1, { op_stats } },
 };
 
+/* Weight: sim_weather.lease. */
+static const struct sim_script leaser = { "lease", 0, { op_find_lease } };
+
 static const struct sim_script *script_draw(void)
 {
-	u32 i, sum = 0, pick;
+	u32 i, sum = sim.weather.lease, pick;
 
 	for (i = 0; i < ARRAY_SIZE(scripts); i++)
 		sum += scripts[i].weight;
 	pick = sim_below(sum);
+	if (pick < sim.weather.lease)
+		return &leaser;
+	pick -= sim.weather.lease;
 	for (i = 0; pick >= scripts[i].weight; i++)
 		pick -= scripts[i].weight;
 	return &scripts[i];

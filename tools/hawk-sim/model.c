@@ -24,7 +24,7 @@ const u8 *sim_key(int k)
 
 bool obj_held(const struct sim_obj *o)
 {
-	return o->pins || o->copies || o->filling || (o->leases && !o->lost);
+	return o->pins || o->copies || o->filling || (o->leases && !o->lost && !o->waived);
 }
 
 int obj_new(struct sim_space *sp, u32 lid, struct hawk_ref ref, u64 vt)
@@ -60,6 +60,7 @@ void obj_forget(struct sim_space *sp, int o)
 void obj_vanished(struct sim_space *sp, int o)
 {
 	EXPECT(!obj_held(&sp->obj[o]));
+	EXPECT(sp->obj[o].told || sp->obj[o].lost);
 	if (sp->obj[o].leases)
 		SAW(lease_lost);
 	else
@@ -202,7 +203,8 @@ static void really_full(struct sim_space *sp)
 		SAW(no_block_slot);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (sp->s->host_tiers & (1u << t))
-			EXPECT(!spares(sp, t) || !spares(sp, HAWK_RES_BLOCK));
+			EXPECT((!spares(sp, t) && !hawk_window_has_room(sp->s, t)) ||
+			       !spares(sp, HAWK_RES_BLOCK));
 	for (i = 0; i < SIM_LIDS; i++)
 		if (sp->lid[i] >= 0 && model_look(sp, i) && !obj_held(&sp->obj[sp->lid[i]])) {
 			EXPECT(!hawk_block_ref(sp->s, sp->id[i], &vt, &ref));
@@ -210,16 +212,48 @@ static void really_full(struct sim_space *sp)
 		}
 }
 
+/* A block is about to be forgotten: at this moment nothing may hold it. */
+void model_told(void *owner, const struct hawk_note *note)
+{
+	struct sim_space *sp = owner;
+	struct hawk_ref ref = { note->block, note->gen };
+	int o = obj_of(sp, ref);
+
+	EXPECT(note->tier < HAWK_TIERS_MAX && sim.tier[note->tier].present);
+	EXPECT((sim.tier[note->tier].kind == HAWK_TIER_BLK) ==
+	       (note->fate == HAWK_FATE_FLASH_DROP));
+	EXPECT(o >= 0 && !sp->obj[o].told);
+	if (note->fate != HAWK_FATE_DROP && note->fate != HAWK_FATE_FLASH_DROP)
+		return;
+	EXPECT(!obj_held(&sp->obj[o]));
+	if (sp->obj[o].leases)
+		SAW(lease_dropped);
+	sp->obj[o].told = true;
+}
+
 void model_room(struct sim_space *sp, const struct hawk_plan *plan, int ret)
 {
-	EXPECT(ret == -EAGAIN || ret == -ENOSPC || ret == -EDQUOT);
+	u32 t;
+
+	EXPECT(ret == -EAGAIN || ret == -ENOBUFS || ret == -ENOSPC || ret == -EDQUOT);
+	if (ret == -ENOBUFS) {
+		sp->hungry = true;
+		if (sim_below(4))
+			space_grow(sp);
+		return;
+	}
+	sp->vain = 0;
 	if (ret == -ENOSPC)
 		SAW(no_room);
 	if (ret == -EDQUOT)
 		SAW(no_quota);
 	/* "wait for moves in flight" must not be said when there is none */
 	EXPECT(ret != -EAGAIN || !plan || plan->n || sp->nmoves);
-	if (ret != -EAGAIN && !sp->nmoves && !(plan && plan->n))
+	/* frames of a chunk that is drained are nobody's */
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (sp->s->win[t].frame && sp->s->win[t].drain != HAWK_NONE)
+			return;
+	if (ret != -EAGAIN && !sp->nmoves && !sp->ngrants)
 		really_full(sp);
 }
 

@@ -5,7 +5,7 @@
  */
 #include "sim.h"
 
-#define LEASE_NS	20000	/* an event takes about 1000 */
+#define LEASE_NS	200000	/* an event takes about 1000 */
 
 static void note(const struct sim_client *c, const char *what, int arg, int ret, u64 vt)
 {

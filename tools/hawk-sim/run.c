@@ -76,11 +76,15 @@ static void weather_draw(void)
 	w->eager_permille = sim_below(1001);
 	w->no_plan_permille = sim_below(4) ? 50 : 500;
 	w->nomem_permille = sim_below(4) ? 0 : 100;
+	w->grow_fail_permille = sim_below(3) ? 0 : 500;
+	w->reclaim_permille = sim_below(2) ? 100 : 1000;
+	w->lease = sim_below(4) ? 5 : 100;
 	w->device = device[sim_below(ARRAY_SIZE(device))];
 	w->clean = 1 + sim_below(4);
 	w->keep = sim_below(4);
 	w->death = sim_below(4) ? 1 : 4;
 	w->world = 1 + sim_below(2);
+	w->pressure = 1 + sim_below(6);
 	sim.weather_until = sim.event + 500 + sim_below(8000);
 }
 
@@ -105,6 +109,12 @@ static void event_run(void)
 	} else if ((pick -= 4 * w->death) < 8 * w->world) {
 		world_step();
 		return;
+	} else if ((pick -= 8 * w->world) < 40 * w->pressure) {
+		if (world_pressure())
+			return;
+	} else if ((pick -= 40 * w->pressure) < 60) {
+		if (world_grown())
+			return;
 	} else if (lease_expire()) {
 		return;
 	}

@@ -21,6 +21,7 @@
 #define SIM_MOVES	64	/* moves in flight */
 #define SIM_PLAN	8	/* moves of a plan */
 #define SIM_CHUNKS	8	/* chunks of a tier at most */
+#define SIM_GRANTS	4	/* chunks on their way to spaces */
 #define SIM_TRACE	64	/* events remembered */
 
 /*
@@ -36,6 +37,7 @@
 
 struct sim_tier {
 	bool present;
+	u32 leaving;	/* steps since it began to be taken away; 0: it stays */
 	u32 kind;
 	u32 chunks;
 	u64 cell[SIM_CHUNKS * SIM_CELLS];
@@ -55,6 +57,8 @@ struct sim_obj {
 	u8 leases;
 	bool filling;
 	bool lost;	/* it could not be read back: nothing holds it any more */
+	bool waived;	/* a forced drain may drop it though it is leased */
+	bool told;	/* the engine told that it forgot it */
 	int key;		/* number of its key, -1: none */
 };
 
@@ -64,6 +68,9 @@ struct sim_space {
 	u32 life;
 	bool doomed;	/* its clients are gone, it ends when its moves have */
 	u32 nmoves;	/* in flight */
+	u32 ngrants;	/* chunks on their way to it */
+	bool hungry;	/* a call said -ENOBUFS and it has not been grown since */
+	u32 vain;	/* times that there was nothing to grow though it was asked for */
 	u64 vanished;	/* blocks that the engine dropped */
 	u64 id[SIM_LIDS];	/* the LIDs */
 	int lid[SIM_LIDS];	/* index of its obj, -1: free */
@@ -108,6 +115,21 @@ struct sim_move {
 	u64 half[2];		/* what was read, for the checksum */
 };
 
+/* A chunk on its way to a space. */
+struct sim_grant {
+	struct hawk_grant g;
+	u8 space;
+};
+
+/* A chunk that is being taken from a space. */
+struct sim_drain {
+	bool active;
+	bool force;	/* it has to go, leases or not */
+	u32 slot;
+	u32 looks;
+	u32 claim;	/* life of the space that gets it, 0: none */
+};
+
 /* How the world behaves for a while. */
 struct sim_weather {
 	u32 fail_permille;	/* moves that end badly */
@@ -115,11 +137,15 @@ struct sim_weather {
 	u32 eager_permille;	/* halves that travel at once */
 	u32 no_plan_permille;	/* calls that may not start I/O */
 	u32 nomem_permille;	/* tables that cannot be allocated */
+	u32 grow_fail_permille;	/* chunks without memory */
+	u32 reclaim_permille;	/* chunks that the host wants back */
 	u32 device;		/* weights of what happens next */
 	u32 clean;
 	u32 keep;
+	u32 lease;	/* weight of clients that only take leases */
 	u32 death;
 	u32 world;
+	u32 pressure;
 };
 
 struct sim_trace {
@@ -146,11 +172,14 @@ struct sim {
 	u32 next_version;
 	u32 next_move;
 	u32 nmoves;
+	u32 ngrants;
 	struct hawk_engine *e;
 	struct sim_tier tier[HAWK_TIERS_MAX];
 	struct sim_space space[SIM_SPACES];
 	struct sim_client client[SIM_CLIENTS];
 	struct sim_move move[SIM_MOVES];
+	struct sim_grant grant[SIM_GRANTS];
+	struct sim_drain drain[SIM_SPACES][HAWK_TIERS_MAX];
 	struct hawk_plan plan;
 	struct hawk_move plan_move[SIM_PLAN];
 	u64 notes;
@@ -242,6 +271,8 @@ void model_reset(struct sim_space *sp);
 bool model_look(struct sim_space *sp, u32 lid);
 bool model_look_key(struct sim_space *sp, int k);
 void model_check(struct sim_space *sp);
+/* The engine's account of what becomes of a block: see hawk_note_fn. */
+void model_told(void *owner, const struct hawk_note *note);
 /* A call that needed room said @ret; @plan is what it was given. */
 void model_room(struct sim_space *sp, const struct hawk_plan *plan, int ret);
 
@@ -295,6 +326,16 @@ void world_step(void);
 void world_keep(void);
 bool world_clean(void);
 void world_check(void);
+/* Remove a tier, or see that it is refused. */
+void tier_remove(u32 tier);
+
+/* ---- pressure.c: spaces grow and shrink, tiers are taken away ---- */
+
+void space_grow(struct sim_space *sp);
+bool world_grown(void);
+bool world_pressure(void);
+void drain_cancel(struct sim_space *sp, u32 tier);
+void tier_leave(u32 tier, bool leaving);
 
 /* ---- port.c ---- */
 

@@ -54,7 +54,20 @@
 	X(chunk_reused, "a chunk went to another space")			\
 	X(tier_added, "a tier was added")					\
 	X(tier_removed, "a tier was removed")					\
-	X(tier_busy, "the removal of a tier was refused")
+	X(tier_busy, "the removal of a tier was refused")			\
+	X(tier_stayed, "a tier that was being taken away stayed")		\
+	X(space_leaving, "a space was refused: it wants a tier that leaves")	\
+	X(space_left, "a space has no more part in a tier")			\
+	X(grown, "a space grew by a chunk")					\
+	X(grow_failed, "the host had no memory for a chunk")			\
+	X(grow_nothing, "another had taken the chunk that a space wanted")	\
+	X(starved, "a space had to evict though its quota had room")		\
+	X(claimed, "a chunk was kept back for the space that starved")		\
+	X(drained, "a chunk was taken from a living space")			\
+	X(drained_flash, "of these on flash")					\
+	X(drain_busy, "a chunk could not be emptied: its blocks are in use")	\
+	X(drain_canceled, "a drain was given up")				\
+	X(lease_dropped, "a leased block was dropped: its tier has to go")
 
 enum sim_situation {
 #define X(name, text) SIT_##name,
@@ -68,7 +81,8 @@ enum sim_situation {
 	X(alloc) X(put) X(find) X(unlease) X(reload) X(pin) X(unpin)	\
 	X(fork) X(unshare) X(free) X(key_free) X(writeback) X(complete)	\
 	X(space_create) X(space_destroy) X(tier_add) X(tier_remove)	\
-	X(clean)
+	X(clean) X(grow) X(grown) X(drain_start) X(drain) X(drain_finish)	\
+	X(drain_cancel) X(leave) X(tier_leave)
 
 enum sim_call {
 #define X(name) CALL_##name,

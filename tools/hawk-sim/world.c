@@ -50,7 +50,7 @@ static bool tier_wanted(u32 t)
 	return false;
 }
 
-static void tier_remove(u32 t)
+void tier_remove(u32 t)
 {
 	u32 dirty = 0;
 	int ret;
@@ -73,12 +73,14 @@ static void tier_remove(u32 t)
 
 static void tiers_step(void)
 {
-	u32 kind = sim_below(2) ? HAWK_TIER_HOST : HAWK_TIER_BLK;
+	u32 kind = sim_below(2) ? HAWK_TIER_HOST : HAWK_TIER_BLK, t = sim_below(HAWK_TIERS_MAX);
 
 	if (tiers_of(kind) < 2)
 		tier_add(kind, sim.weather.nomem_permille);
-	else
-		tier_remove(sim_below(HAWK_TIERS_MAX));
+	else if (sim_below(6))
+		tier_remove(t);
+	else if (!sim.tier[t].leaving)
+		tier_leave(t, true);
 }
 
 /* A chunk that left its owner is zeroed and may have another. */
@@ -102,18 +104,20 @@ bool world_clean(void)
 
 /* ---- spaces ---- */
 
-static void params_draw(struct hawk_space_params *p)
+static void params_draw(struct sim_space *sp, struct hawk_space_params *p)
 {
 	static const u32 tokens[] = { 1, 16, 256 };
 	u32 t;
 
 	memset(p, 0, sizeof(*p));
+	p->note = model_told;
+	p->owner = sp;
 	p->block_bytes = SIM_GRAIN << sim_below(4);
 	p->block_tokens = tokens[sim_below(ARRAY_SIZE(tokens))];
 	p->max_blocks = 4 + sim_below(20);
 	p->buckets = 1u << sim_below(4);
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
-		if (!sim.tier[t].present || !sim_below(4))
+		if (!sim.tier[t].present || !sim_below(4) || (sim.tier[t].leaving && sim_below(4)))
 			continue;
 		p->quota_max[t] = 1 + sim_below(sim.tier[t].chunks);
 		p->quota_min[t] = sim_below(3) ? 0 : sim_below(p->quota_max[t] + 1);
@@ -130,10 +134,29 @@ static bool minima_fit(const struct hawk_space_params *p)
 		struct hawk_tier *tier = &sim.e->tier[t];
 		u32 min = p->quota_min[t] < useful ? p->quota_min[t] : useful;
 
-		if (p->quota_max[t] && tier->nfree - tier->reserved < min)
+		if (p->quota_max[t] && tier->nfree < tier->reserved + tier->claimed + min)
 			return false;
 	}
 	return true;
+}
+
+static void space_refused(const struct hawk_space_params *p, int ret)
+{
+	bool leaving = false;
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		leaving |= p->quota_max[t] && sim.tier[t].leaving;
+	if (ret == -ENOMEM) {
+		EXPECT(sim.weather.nomem_permille);
+		SAW(space_nomem);
+	} else if (ret == -ENOENT) {
+		EXPECT(leaving);
+		SAW(space_leaving);
+	} else {
+		EXPECT(ret == -ENOSPC && !leaving && !minima_fit(p));
+		SAW(space_minima);
+	}
 }
 
 static void space_create(struct sim_space *sp)
@@ -143,7 +166,7 @@ static void space_create(struct sim_space *sp)
 	u32 t;
 	int ret;
 
-	params_draw(&p);
+	params_draw(sp, &p);
 	vtlb = hawk_vtlb_bytes(p.max_blocks);
 	p.vtlb = aligned_alloc(64, vtlb);
 	EXPECT(p.vtlb);
@@ -154,12 +177,7 @@ static void space_create(struct sim_space *sp)
 	CALLED(space_create, ret);
 	sim_note("create", -1, sp - sim.space, -1, p.max_blocks, ret, p.block_bytes);
 	if (ret) {
-		EXPECT(ret == -ENOMEM ? sim.weather.nomem_permille :
-		       ret == -ENOSPC && !minima_fit(&p));
-		if (ret == -ENOMEM)
-			SAW(space_nomem);
-		else
-			SAW(space_minima);
+		space_refused(&p, ret);
 		free(p.vtlb);
 		sp->s = NULL;
 		return;
@@ -170,7 +188,8 @@ static void space_create(struct sim_space *sp)
 	sp->p = p;
 	sp->life = ++sim.next_life & 0xffffff;
 	sp->doomed = false;
-	EXPECT(!sp->nmoves);
+	EXPECT(!sp->nmoves && !sp->ngrants);
+	sp->vain = 0;
 	model_reset(sp);
 	sim.touched[sp - sim.space] = true;
 }
@@ -185,7 +204,10 @@ static void space_doom(struct sim_space *sp)
 	for (i = 0; i < SIM_CLIENTS; i++)
 		if (sim.client[i].space == sp - sim.space)
 			client_release(&sim.client[i], true);
-	if (sp->nmoves)
+	for (i = 0; i < HAWK_TIERS_MAX; i++)
+		if (sim.drain[sp - sim.space][i].active)
+			drain_cancel(sp, i);
+	if (sp->nmoves || sp->ngrants)
 		SAW(space_waited);
 }
 
@@ -193,7 +215,7 @@ static void space_end(struct sim_space *sp)
 {
 	struct hawk_stats st = { 0 };
 
-	if (sp->nmoves)
+	if (sp->nmoves || sp->ngrants)
 		return;
 	model_check(sp);
 	hawk_space_stats(sp->s, &st);
@@ -218,7 +240,7 @@ void world_step(void)
 		space_create(sp);
 	else if (sp->doomed)
 		space_end(sp);
-	else if (!sim_below(8))
+	else if (!sim_below(8) || !sp->s->host_tiers)
 		space_doom(sp);
 }
 
@@ -227,7 +249,7 @@ void world_keep(void)
 {
 	struct sim_space *sp = &sim.space[sim_below(SIM_SPACES)];
 	struct hawk_plan *plan;
-	u32 n;
+	int n;
 
 	if (!sp->s || sp->doomed)
 		return;
@@ -236,43 +258,73 @@ void world_keep(void)
 		return;
 	sim.touched[sp - sim.space] = true;
 	n = hawk_space_writeback(sp->s, sim_below(HAWK_TIERS_MAX), sim_below(1025), plan);
-	CALLED(writeback, 0);
-	sim_note("writeback", -1, sp - sim.space, -1, n, 0, 0);
-	EXPECT(n == plan->n);
+	CALLED(writeback, n < 0 ? n : 0);
+	sim_note("writeback", -1, sp - sim.space, -1, plan->n, n, 0);
+	EXPECT(n == -ENOBUFS || n == (int)plan->n);
 	plan_submit(plan);
+	if (n < 0)
+		space_grow(sp);
 }
 
 /* ---- all chunks are accounted for ---- */
 
-/* No chunk has two owners, and quotas hold. */
+/* The chunks of a space in a tier, none of which @seen may have. Return: how many. */
+static u32 chunks_of(const struct sim_space *sp, u32 tier, u32 *seen)
+{
+	const struct hawk_window *w = &sp->s->win[tier];
+	u32 slot, c, n = 0;
+
+	for (slot = 0; slot < w->nslots; slot++) {
+		c = hawk_slot_chunk(w, slot);
+		if (c == HAWK_NONE)
+			continue;
+		EXPECT(c < sim.tier[tier].chunks && !(*seen & 1u << c));
+		*seen |= 1u << c;
+		n++;
+	}
+	return n;
+}
+
+/* No chunk has two owners, quotas hold, and what is kept back is there or being zeroed. */
+static void tier_check(u32 t)
+{
+	u32 i, total, nfree, ndirty, sum = 0, keep = 0, seen = 0, used = 0, claims = 0;
+
+	EXPECT(!hawk_tier_usage(sim.e, t, &total, &nfree, &ndirty));
+	EXPECT(total == sim.tier[t].chunks);
+	for (i = 0; i < sim.ngrants; i++)
+		if (sim.grant[i].g.tier == t) {
+			EXPECT(!(seen & 1u << sim.grant[i].g.chunk));
+			seen |= 1u << sim.grant[i].g.chunk;
+			used++;
+		}
+	for (i = 0; i < SIM_SPACES; i++) {
+		const struct sim_space *sp = &sim.space[i];
+		const struct hawk_window *w = sp->s ? &sp->s->win[t] : NULL;
+
+		if (!w || !w->frame)
+			continue;
+		EXPECT(w->owned <= sp->p.quota_max[t]);
+		sum += w->owned;
+		used += chunks_of(sp, t, &seen);
+		claims += w->claims;
+		if (w->owned < sp->p.quota_min[t])
+			keep += sp->p.quota_min[t] - w->owned;
+	}
+	EXPECT(sum == used && sum + nfree + ndirty == total);
+	EXPECT(sim.e->tier[t].reserved == keep && sim.e->tier[t].claimed == claims);
+	EXPECT(nfree + ndirty >= keep + claims);
+}
+
 void world_check(void)
 {
-	u32 i, t, slot, total, nfree, ndirty, sum, keep, owned, min, seen;
+	u32 t;
 
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
-		if (hawk_tier_usage(sim.e, t, &total, &nfree, &ndirty)) {
-			EXPECT(!sim.tier[t].present);
-			continue;
-		}
-		EXPECT(sim.tier[t].present && total == sim.tier[t].chunks);
-		sum = keep = seen = 0;
-		for (i = 0; i < SIM_SPACES; i++) {
-			if (!sim.space[i].s)
-				continue;
-			owned = sim.space[i].s->win[t].owned;
-			min = sim.space[i].p.quota_min[t];
-			EXPECT(owned <= sim.space[i].p.quota_max[t]);
-			sum += owned;
-			keep += owned < min ? min - owned : 0;
-			for (slot = 0; slot < owned; slot++) {
-				u32 c = sim.space[i].s->win[t].slot[slot];
-
-				EXPECT(c < total && !(seen & (1u << c)));
-				seen |= 1u << c;
-			}
-		}
-		EXPECT(sum + nfree + ndirty == total);
-		EXPECT(nfree >= keep && sim.e->tier[t].reserved == keep);
+		if (sim.tier[t].present)
+			tier_check(t);
+		else
+			EXPECT(hawk_tier_usage(sim.e, t, NULL, NULL, NULL) == -ENOENT);
 	}
 }
 
@@ -304,6 +356,8 @@ void world_end(void)
 			space_doom(&sim.space[i]);
 	while (sim.nmoves)
 		device_step();
+	while (world_grown())
+		;
 	for (i = 0; i < SIM_SPACES; i++)
 		if (sim.space[i].s)
 			space_end(&sim.space[i]);

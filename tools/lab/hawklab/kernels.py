@@ -22,11 +22,15 @@ from pathlib import Path
 from . import LabError, image
 from .paths import cache_dir
 
-NAMES = ("6.1", "6.12", "debug")
-# Suite suffix each packaged kernel comes from; "" stands for the release itself and its updates.
-SUITES = {"6.1": ("", "-updates", "-security"), "6.12": ("-backports",)}
+NAMES = ("6.1", "6.12", "newest", "debug")
+# Suites each packaged kernel comes from, all on the host's own mirror; HOST is its release.
+HOST = "host"
+SUITES = {"6.1": (HOST, f"{HOST}-updates", f"{HOST}-security"), "6.12": (f"{HOST}-backports",),
+          "newest": ("trixie-backports", "trixie")}
 META_PACKAGES = ("linux-image-amd64", "linux-headers-amd64")
-WANTED = re.compile(r"^linux-(image|headers)-\d|^linux-(kbuild|compiler)-")
+WANTED = re.compile(r"^linux-(image|headers|binary|modules|base)-\d|^linux-(kbuild|compiler)-")
+# Build tools of a later release need its C library, which is unpacked beside them.
+EXTRA_PACKAGES = {"newest": ("libc6",)}
 UNPACKERS = ("depmod", "xz", "zstd")
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
@@ -120,34 +124,35 @@ def host_sources(codename):
 def private_apt(name):
     """Options that make apt use a configuration and state of the lab's own.
 
-    The host's sources stay as they are: the backports entry is the host's mirror
-    with another suite, and downloaded lists land in the cache.
+    The host's sources stay as they are: other suites are looked for on the host's
+    mirror, and downloaded lists land in the cache.
     """
     codename = debian_codename()
     sources = host_sources(codename)
-    wanted = [codename + suffix for suffix in SUITES[name]]
-    if name == "6.12":
-        mirror = next(uri for uri, suite in sources if suite == codename)
-        sources = [(mirror, wanted[0])]
+    wanted = [suite.replace(HOST, codename) for suite in SUITES[name]]
     base = cache_dir() / "apt" / name
-    for sub in ("state/lists/partial", "cache/archives/partial"):
-        (base / sub).mkdir(parents=True, exist_ok=True)
-    (base / "status").touch()
-    (base / "sources.list").write_text("".join(
-        f"deb [signed-by={KEYRING}] {uri} {suite} main\n"
-        for uri, suite in sources if suite in wanted))
     settings = {
         "Dir::Etc::sourcelist": base / "sources.list", "Dir::Etc::sourceparts": "/dev/null",
         "Dir::Etc::preferences": "/dev/null", "Dir::Etc::preferencesparts": "/dev/null",
         "Dir::State": base / "state", "Dir::State::status": base / "status",
         "Dir::Cache": base / "cache", "APT::Sandbox::User": "root", "APT::Architecture": "amd64",
     }
+    if name != "6.1":
+        mirror = next(uri for uri, suite in sources if suite == codename)
+        sources = [(mirror, suite) for suite in wanted]
+        settings["APT::Default-Release"] = wanted[0]    # backports count only when asked for
+    for sub in ("state/lists/partial", "cache/archives/partial"):
+        (base / sub).mkdir(parents=True, exist_ok=True)
+    (base / "status").touch()
+    (base / "sources.list").write_text("".join(
+        f"deb [signed-by={KEYRING}] {uri} {suite} main\n"
+        for uri, suite in sources if suite in wanted))
     return [opt for key, value in settings.items() for opt in ("-o", f"{key}={value}")]
 
 
-def needed_packages(apt):
+def needed_packages(apt, extra):
     """{package: version} of the kernel, its headers and the build tools they depend on."""
-    found, todo = {}, list(META_PACKAGES)
+    found, todo = {}, [*META_PACKAGES, *extra]
     while todo:
         package = todo.pop()
         if package in found:
@@ -166,7 +171,7 @@ def fetch_debian(name, tmp):
     apt = private_apt(name)
     say(f"fetching Debian's kernel {name} into {kernel_root(name)} (about 90 MB, once)")
     run(["apt-get", *apt, "-qq", "update"], "update the package lists")
-    packages = needed_packages(apt)
+    packages = needed_packages(apt, EXTRA_PACKAGES.get(name, ()))
     debs = tmp / "debs"
     debs.mkdir()
     for package, version in sorted(packages.items()):
@@ -201,6 +206,9 @@ def finish(name, tmp):
     """Indexes the modules, makes the headers relocatable, records the parts, moves it in place."""
     if not (tmp / "lib").exists():
         (tmp / "lib").symlink_to("usr/lib")
+    for path in tmp.glob("lib/modules/*/vmlinuz"):      # where Linux 7 packages have it
+        (tmp / "boot").mkdir(exist_ok=True)
+        path.rename(tmp / "boot" / f"vmlinuz-{path.parent.name}")
     vmlinuz = only(tmp.glob("boot/vmlinuz-*"), "boot/vmlinuz-*")
     release = vmlinuz.name.split("-", 1)[1]
     modules = tmp / "lib" / "modules" / release
@@ -208,6 +216,7 @@ def finish(name, tmp):
     headers = only((p for p in (tmp / "usr/src").iterdir() if p.name.endswith("-" + release)),
                    "usr/src/*-" + release)
     relocate_headers(tmp)
+    use_own_libc(tmp)
     for link in ("build", "source"):
         (modules / link).unlink(missing_ok=True)
     parts = {"image": bootable(vmlinuz), "modules": modules, "headers": headers}
@@ -239,10 +248,12 @@ def only(paths, what):
 
 
 def relocate_headers(root):
-    """Debian's header Makefiles include /usr/src/...: point them at their neighbours instead."""
+    """Debian's header Makefiles name /usr/src/...: point them at themselves and their neighbours."""
     for makefile in root.glob("usr/src/linux-headers-*/Makefile"):
         text = makefile.read_text()
         fixed = re.sub(r"(?m)^(\s*include\s+)/usr/src/", r"\1../", text)
+        fixed = re.sub(r"(?m)^KBUILD_OUTPUT=/usr/src/.*",
+                       "KBUILD_OUTPUT := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))", fixed)
         if fixed != text:
             makefile.write_text(fixed)
     for path in (root / "usr" / "src").glob("*/*"):
@@ -250,3 +261,28 @@ def relocate_headers(root):
             target = root / os.readlink(path).lstrip("/")
             path.unlink()
             path.symlink_to(os.path.relpath(target, path.parent))
+
+
+LOADER = """#!/bin/sh
+# Runs the program beside it with the C library that was unpacked with it.
+me=$(readlink -f "$0")
+root=${me%/usr/lib/linux-kbuild-*}
+lib=$root/usr/lib/x86_64-linux-gnu
+exec "$lib/ld-linux-x86-64.so.2" --library-path "$lib:/usr/lib/x86_64-linux-gnu" "$me.elf" "$@"
+"""
+
+
+def use_own_libc(root):
+    """Build tools that ask for a later C library than the host's get the one in @root."""
+    for tool in root.glob("usr/lib/linux-kbuild-*/**/*"):
+        if not tool.is_file() or tool.is_symlink() or tool.read_bytes()[:4] != b"\x7fELF":
+            continue
+        try:
+            said = subprocess.run([tool], stdin=subprocess.DEVNULL, capture_output=True,
+                                  text=True, errors="replace").stderr
+        except OSError:     # an object file
+            continue
+        if "GLIBC_" in said:
+            tool.rename(tool.with_name(tool.name + ".elf"))
+            tool.write_text(LOADER)
+            tool.chmod(0o755)
