@@ -187,8 +187,9 @@ def fetch_debug(name, tmp):
     """Unpacks a prebuilt debug kernel: vmlinuz-* and modules-and-headers-*.tar.xz in a folder."""
     source = os.environ.get("HAWK_DEBUG_KERNEL")
     if not source:
-        raise LabError("the debug kernel is not in the cache; set HAWK_DEBUG_KERNEL to a folder "
-                       "with vmlinuz-* and modules-and-headers-*.tar.xz of one")
+        raise LabError("the debug kernel is not in the cache; build it with "
+                       "tools/lab/build-kernel, or set HAWK_DEBUG_KERNEL to a folder with "
+                       "vmlinuz-* and modules-and-headers-*.tar.* of one")
     images = sorted(Path(source).glob("vmlinuz-*"))
     archives = sorted(Path(source).glob("modules-and-headers-*.tar.*"))
     if len(images) != 1 or len(archives) != 1:
