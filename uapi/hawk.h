@@ -21,7 +21,8 @@
  *	EINVAL     a known member has a value out of its range
  *	EFAULT     a pointer does not lead to accessible memory; if it is that of a
  *	           batch's items and they cannot be written back, the pins and the
- *	           lease that it took are given back, all else stays done
+ *	           lease that it took are given back, all else stays done;
+ *	           so it does if the structure itself cannot be written back
  *	EPERM      the call needs CAP_SYS_ADMIN
  *	ENODEV     the device is going away
  *	ENXIO      the call needs a space and the file has none
@@ -466,7 +467,8 @@ struct hawk_item {
  * UNSHARE   the caller has @lid pinned and wants to write: if the block has other
  *           LIDs, @lid gets a private copy, to which the caller's pin moves; if not,
  *           the block loses its key (EBUSY: others have it pinned or leased).
- *           FILLING either way
+ *           FILLING either way.  ENOMEM: the copy could not be handed over and is
+ *           gone, and with it the pin and @lid
  * FREE      by LID: forget the LID, and the block with its last LID; by key:
  *           forget the key.  EBUSY: pinned by somebody, or leased
  * TRANSLATE @lid -> @vt, as the mapped vTLB would

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hawk_fail_batch.c - failures of memory in batches, synchronous and not
+ */
+#define _GNU_SOURCE
+#include <poll.h>
+
+#include "hawk_sweep.h"
+
+/* ---- batches ---- */
+
+/* 0 in place of an error that says that there is nothing (left) to take back. */
+static int or_gone(int ret)
+{
+	return ret == -ENOENT || ret == -ESTALE ? 0 : ret;
+}
+
+static int unpin(env *e, uint32_t n)
+{
+	return lid_call(e->fd, HAWK_IOC_UNPIN, LID(n));
+}
+
+/* Enough of them that the items are no small allocation. */
+#define ALLOCS	80u
+
+static int alloc_many(env *e, unsigned long cmd)
+{
+	struct hawk_item it[ALLOCS];
+	struct hawk_batch b;
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < ALLOCS; i++)
+		it[i] = (struct hawk_item){ .lid = LID(NEW + i) };
+	ret = batch(e->fd, cmd, 0, it, ALLOCS, &b);
+	for (i = 0; !ret && i < ALLOCS; i++)
+		ret = cmd == HAWK_IOC_UNPIN ? or_gone(it[i].status) : it[i].status;
+	return ret;
+}
+
+static int alloc(env *e)
+{
+	int ret = alloc_many(e, HAWK_IOC_ALLOC);
+
+	/* Some items may be done and one not: give all back for the next attempt. */
+	if (ret && ret != -EFAULT)
+		alloc_many(e, HAWK_IOC_UNPIN);
+	return ret;
+}
+
+static int alloc_undo(env *e)
+{
+	return alloc_many(e, HAWK_IOC_UNPIN);
+}
+
+SWEEP(alloc, .call = alloc, .undo = alloc_undo)
+
+static int alloc_one(env *e)
+{
+	return lid_call(e->fd, HAWK_IOC_ALLOC, LID(NEW));
+}
+
+static int put_one(env *e)
+{
+	struct hawk_item it = { .lid = LID(NEW) };
+
+	set_key(&it, NEW);
+	return one(e->fd, HAWK_IOC_PUT, 0, &it);
+}
+
+static int new_undo(env *e)
+{
+	int ret = or_gone(unpin(e, NEW));
+
+	return ret ?: or_gone(lid_call(e->fd, HAWK_IOC_FREE, LID(NEW)));
+}
+
+SWEEP(put, .prepare = alloc_one, .call = put_one, .undo = new_undo)
+
+static int lookup(env *e)
+{
+	struct hawk_item it = key_item(1);
+
+	return one(e->fd, HAWK_IOC_LOOKUP, 0, &it);
+}
+
+SWEEP(lookup, .call = lookup)
+
+/* Reading the clock may be a system call of its own. */
+static int lease_prepare(env *e)
+{
+	e->lease_ends = now_ns() + 1000000000;
+	return 0;
+}
+
+static int lookup_lease(env *e)
+{
+	struct hawk_item it = key_item(1);
+	struct hawk_batch b = {
+		.size = sizeof(b), .flags = HAWK_BATCH_LEASE, .count = 1,
+		.items = (uintptr_t)&it, .tier = HAWK_TIER_ANY,
+		.deadline_ns = e->lease_ends,
+	};
+	int ret = dev_call(e->fd, HAWK_IOC_LOOKUP, &b);
+
+	e->lease = ret ? 0 : b.lease;
+	return ret ?: it.status;
+}
+
+static int lease_release(env *e)
+{
+	struct hawk_lease_release rel = { .size = sizeof(rel), .lease = e->lease };
+
+	return dev_call(e->fd, HAWK_IOC_LEASE_RELEASE, &rel);
+}
+
+/* It may also have come to its end meanwhile. */
+static int lease_undo(env *e)
+{
+	int ret = e->lease ? or_gone(lease_release(e)) : 0;
+
+	e->lease = 0;
+	return ret;
+}
+
+SWEEP(lookup_lease, .prepare = lease_prepare, .call = lookup_lease, .undo = lease_undo)
+
+/* Far enough away that it does not end by itself. */
+static int leased_prepare(env *e)
+{
+	e->lease_ends = 0;
+	return lookup_lease(e);
+}
+
+SWEEP(lease_release, .prepare = leased_prepare, .call = lease_release, .undo = lease_undo)
+
+static int pin(env *e)
+{
+	return lid_call(e->fd, HAWK_IOC_PIN, LID(1));
+}
+
+static int unpin_one(env *e)
+{
+	return unpin(e, 1);
+}
+
+static int pin_undo(env *e)
+{
+	return or_gone(unpin(e, 1));
+}
+
+SWEEP(pin, .call = pin, .undo = pin_undo)
+SWEEP(unpin, .prepare = pin, .call = unpin_one, .undo = pin_undo)
+
+static int get(env *e)
+{
+	struct hawk_item it = key_item(1);
+
+	return one(e->fd, HAWK_IOC_GET, 0, &it);
+}
+
+SWEEP(get, .call = get, .undo = pin_undo)
+
+static int fork_one(env *e)
+{
+	struct hawk_item it = { .lid = LID(1), .arg = LID(NEW) };
+
+	return one(e->fd, HAWK_IOC_FORK, 0, &it);
+}
+
+SWEEP(fork, .call = fork_one, .undo = new_undo)
+
+static int shared_prepare(env *e)
+{
+	return fork_one(e) ?: lid_call(e->fd, HAWK_IOC_PIN, LID(NEW));
+}
+
+static int unshare(env *e)
+{
+	return lid_call(e->fd, HAWK_IOC_UNSHARE, LID(NEW));
+}
+
+SWEEP(unshare, .prepare = shared_prepare, .call = unshare, .undo = new_undo)
+
+static int free_one(env *e)
+{
+	return lid_call(e->fd, HAWK_IOC_FREE, LID(NEW));
+}
+
+SWEEP(free, .prepare = fork_one, .call = free_one, .undo = new_undo)
+
+static int translate(env *e)
+{
+	return lid_call(e->fd, HAWK_IOC_TRANSLATE, LID(1));
+}
+
+SWEEP(translate, .call = translate)
+
+/* ---- no memory to write a pin or a lease down ---- */
+
+#define NODES	"radix_tree_node"	/* of which the file's arrays are made */
+
+TEST_F(nth, nothing_to_write_down_in)
+{
+	struct look before, after;
+
+	ASSERT_EQ(0, make_space(self, FEW));
+	before = look_at(self, false);
+	ASSERT_TRUE(fault_cache(NODES, true));
+	EXPECT_EQ(-ENOMEM, alloc_one(self));
+	EXPECT_EQ(-ENOMEM, pin(self));
+	EXPECT_EQ(-ENOMEM, get(self));
+	lease_prepare(self);
+	EXPECT_EQ(-ENOMEM, lookup_lease(self));
+	ASSERT_TRUE(fault_cache(NODES, false));
+	after = look_at(self, false);
+	EXPECT_EQ(0, memcmp(&before, &after, sizeof(after)));
+	EXPECT_EQ(-ENOENT, lid_call(self->fd, HAWK_IOC_UNPIN, LID(NEW)));
+	EXPECT_EQ(-ESTALE, unpin(self, 1));
+	/* Neither pinned nor leased */
+	EXPECT_EQ(0, lid_call(self->fd, HAWK_IOC_FREE, LID(1)));
+}
+
+/* The copy is there, but nobody can be told that it is pinned: it goes. */
+TEST_F(nth, unshare_without_memory)
+{
+	ASSERT_EQ(0, make_space(self, FEW));
+	ASSERT_EQ(0, shared_prepare(self));
+	ASSERT_TRUE(fault_cache(NODES, true));
+	EXPECT_EQ(-ENOMEM, unshare(self));
+	ASSERT_TRUE(fault_cache(NODES, false));
+	EXPECT_EQ(-ENOENT, unpin(self, NEW));
+	EXPECT_EQ(0, lid_call(self->fd, HAWK_IOC_FREE, LID(1)));
+	EXPECT_EQ(0, stat_pinned(self->fd));
+	EXPECT_EQ(FEW - 1, stats_of(self->fd).blocks);
+}
+
+/* ---- blocks on flash ---- */
+
+/* The next block that is on flash only; those that failures have cost are made anew. */
+static int flash_prepare(env *e)
+{
+	uint32_t tries;
+	int ret;
+
+	for (tries = 0; tries < 2 * e->blocks; tries++) {
+		e->at = (e->at + 1) % e->blocks;
+		ret = lid_call(e->fd, HAWK_IOC_PIN, LID(e->at));
+		if (ret == -EAGAIN)
+			return 0;
+		if (ret == -ENOENT)
+			ret = make_blocks(e->fd, e->at, e->at + 1);
+		else if (!ret)
+			ret = unpin(e, e->at);
+		if (ret)
+			return ret;
+	}
+	return -ENOENT;
+}
+
+static int flash_call(env *e, unsigned long cmd)
+{
+	struct hawk_item it = key_item(e->at);
+
+	return one(e->fd, cmd, 0, &it);
+}
+
+static int get_flash(env *e)
+{
+	return flash_call(e, HAWK_IOC_GET);
+}
+
+static int flash_undo(env *e)
+{
+	return or_gone(unpin(e, e->at));
+}
+
+SWEEP(get_flash, .prepare = flash_prepare, .call = get_flash, .undo = flash_undo,
+      .blocks = MANY, .moves = true)
+
+static int reload_flash(env *e)
+{
+	return flash_call(e, HAWK_IOC_RELOAD);
+}
+
+SWEEP(reload_flash, .prepare = flash_prepare, .call = reload_flash, .blocks = MANY,
+      .moves = true)
+
+static int alloc_evict(env *e)
+{
+	return alloc_one(e);
+}
+
+/* Published, so that the next one has to evict again. */
+static int alloc_evict_undo(env *e)
+{
+	return new_undo(e) ?: make_blocks(e->fd, e->at, e->at + 1);
+}
+
+/* The space is full of blocks that are on flash no more: the next one must write. */
+static int dirty_prepare(env *e)
+{
+	e->at = (e->at + 1) % e->blocks;
+	return or_gone(lid_call(e->fd, HAWK_IOC_FREE, LID(e->at)));
+}
+
+SWEEP(alloc_evict, .prepare = dirty_prepare, .call = alloc_evict, .undo = alloc_evict_undo,
+      .blocks = MANY, .moves = true)
+
+/* ---- asynchronous batches ---- */
+
+static int submit(env *e, unsigned long cmd, uint32_t n)
+{
+	struct hawk_item it = key_item(n);
+	struct hawk_batch b = {
+		.size = sizeof(b), .flags = HAWK_BATCH_ASYNC, .count = 1,
+		.items = (uintptr_t)&it, .user_data = ++e->batch, .tier = HAWK_TIER_ANY,
+	};
+
+	return dev_call(e->fd, cmd, &b);
+}
+
+/*
+ * Until the latest batch that was accepted is complete.  Entries of batches whose
+ * call failed when all but its result was done come between.
+ */
+static int drain(env *e, uint32_t block)
+{
+	struct pollfd p = { .fd = e->fd, .events = POLLIN };
+	bool complete = false;
+	int ret = 0;
+
+	while (!complete && !ret) {
+		uint32_t head = e->ring->head;
+		struct hawk_cqe cqe;
+
+		if (__atomic_load_n(&e->ring->tail, __ATOMIC_ACQUIRE) == head) {
+			ret = poll(&p, 1, 60000) == 1 ? 0 : -ETIME;
+			continue;
+		}
+		cqe = e->ring->cqe[head & e->ring->mask];
+		__atomic_store_n(&e->ring->head, head + 1, __ATOMIC_RELEASE);
+		complete = cqe.flags == HAWK_CQE_BATCH && cqe.user_data == e->batch;
+		if (cqe.flags == HAWK_CQE_ITEM && !cqe.status)
+			ret = or_gone(unpin(e, block));
+	}
+	return ret;
+}
+
+static int get_async(env *e)
+{
+	return submit(e, HAWK_IOC_GET, 1);
+}
+
+/* After a failure too: one more batch, and all before it. */
+static int async_undo(env *e)
+{
+	return submit(e, HAWK_IOC_GET, 1) ?: drain(e, 1);
+}
+
+SWEEP(get_async, .call = get_async, .undo = async_undo, .moves = true)
+
+static int reload_async(env *e)
+{
+	return submit(e, HAWK_IOC_RELOAD, e->at);
+}
+
+static int reload_async_undo(env *e)
+{
+	return submit(e, HAWK_IOC_GET, e->at) ?: drain(e, e->at);
+}
+
+SWEEP(reload_async, .prepare = flash_prepare, .call = reload_async, .undo = reload_async_undo,
+      .blocks = MANY, .moves = true)
+
+static int poll_now(env *e)
+{
+	struct pollfd p = { .fd = e->fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) < 0 ? -errno : 0;
+}
+
+SWEEP(poll, .call = poll_now)
+
+TEST_HARNESS_MAIN

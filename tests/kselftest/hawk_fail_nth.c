@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hawk_fail_nth.c - failures of memory in calls for the device, for spaces, in mmap()
+ */
+#define _GNU_SOURCE
+
+#include "hawk_sweep.h"
+
+/* ---- the device ---- */
+
+static int other_open(env *e)
+{
+	e->other = dev_open(O_RDWR);
+	return e->other < 0 ? -errno : 0;
+}
+
+static int other_close(env *e)
+{
+	if (e->other >= 0)
+		close(e->other);
+	e->other = -1;
+	return 0;
+}
+
+SWEEP(open, .call = other_open, .undo = other_close)
+
+static int query(env *e)
+{
+	struct hawk_query q = { .size = sizeof(q) };
+
+	return dev_call(e->fd, HAWK_IOC_QUERY, &q);
+}
+
+SWEEP(query, .call = query)
+
+static int tier_info(env *e)
+{
+	struct hawk_tier_info info = { .size = sizeof(info), .tier = e->host };
+
+	return dev_call(e->fd, HAWK_IOC_TIER_INFO, &info);
+}
+
+SWEEP(tier_info, .call = tier_info)
+
+/* Removes all tiers but those of the fixture. */
+static int tiers_undo(env *e)
+{
+	uint32_t more = tiers_of(e->ctl) & ~e->tiers, t;
+	int ret = 0;
+
+	for (t = 0; !ret && t < HAWK_TIERS_MAX; t++)
+		if (more & 1u << t)
+			ret = tier_remove(e->ctl, t);
+	return ret;
+}
+
+static int tier_add_host(env *e)
+{
+	uint32_t tier;
+
+	return host_add(e->ctl, TIER_BYTES, &tier);
+}
+
+SWEEP(tier_add_host, .call = tier_add_host, .undo = tiers_undo)
+
+static int tier_add_blk(env *e)
+{
+	uint32_t tier;
+
+	return blk_add(e->ctl, e->path2, 0, &tier);
+}
+
+SWEEP(tier_add_blk, .call = tier_add_blk, .undo = tiers_undo)
+
+static int tier_remove_new(env *e)
+{
+	uint32_t more = tiers_of(e->ctl) & ~e->tiers;
+
+	return tier_remove(e->ctl, __builtin_ctz(more));
+}
+
+SWEEP(tier_remove_host, .prepare = tier_add_host, .call = tier_remove_new, .undo = tiers_undo)
+SWEEP(tier_remove_blk, .prepare = tier_add_blk, .call = tier_remove_new, .undo = tiers_undo)
+
+/* ---- spaces ---- */
+
+static int space_create(env *e)
+{
+	struct hawk_space_create sc = space_args(64);
+
+	sc.quota[e->blk].max_bytes = FLASH_BYTES;
+	return dev_call(e->other, HAWK_IOC_SPACE_CREATE, &sc);
+}
+
+SWEEP(space_create, .prepare = other_open, .call = space_create, .undo = other_close)
+
+static int named_create(env *e)
+{
+	struct hawk_space_create sc = space_args(64);
+
+	sc.quota[e->blk].max_bytes = FLASH_BYTES;
+	sc.flags = HAWK_SPACE_NAMED;
+	sc.mode = 0600;
+	strcpy((char *)sc.name, NAME);
+	return dev_call(e->other, HAWK_IOC_SPACE_CREATE, &sc);
+}
+
+static int named_undo(env *e)
+{
+	int ret = space_destroy(e->ctl, NAME);
+
+	other_close(e);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+SWEEP(space_create_named, .prepare = other_open, .call = named_create, .undo = named_undo)
+
+/* A named space that nobody has attached, and a file for it. */
+static int named_prepare(env *e)
+{
+	int ret = other_open(e) ?: named_create(e);
+
+	other_close(e);
+	return ret ?: other_open(e);
+}
+
+static int attach(env *e)
+{
+	return space_attach(e->other, NAME);
+}
+
+SWEEP(space_attach, .prepare = named_prepare, .call = attach, .undo = named_undo)
+
+static int destroy(env *e)
+{
+	return space_destroy(e->other, NAME);
+}
+
+SWEEP(space_destroy, .prepare = named_prepare, .call = destroy, .undo = named_undo)
+
+static int space_info(env *e)
+{
+	struct hawk_space_info info = { .size = sizeof(info) };
+
+	return dev_call(e->fd, HAWK_IOC_SPACE_INFO, &info);
+}
+
+SWEEP(space_info, .call = space_info)
+
+static int stats(env *e)
+{
+	struct hawk_stats st = { .size = sizeof(st) };
+
+	return dev_call(e->fd, HAWK_IOC_STATS, &st);
+}
+
+SWEEP(stats, .call = stats)
+
+static int ring_setup(env *e)
+{
+	struct hawk_ring_setup rs = { .size = sizeof(rs), .entries = 256, .eventfd = e->efd };
+
+	return dev_call(e->other, HAWK_IOC_RING_SETUP, &rs);
+}
+
+SWEEP(ring_setup, .prepare = other_open, .call = ring_setup, .undo = other_close)
+
+/* ---- mappings ---- */
+
+/* Far from all else, so that the first touch needs page tables too. */
+#define MAP_PLACE	((void *)(1ul << 45))
+
+static int map_at(env *e, uint64_t offset, size_t bytes, int prot)
+{
+	void *p = mmap(MAP_PLACE, bytes, prot, MAP_SHARED | MAP_FIXED_NOREPLACE, e->fd, offset);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	e->map = p;
+	e->map_bytes = bytes;
+	return 0;
+}
+
+static int unmap(env *e)
+{
+	if (e->map)
+		munmap((void *)e->map, e->map_bytes);
+	e->map = NULL;
+	return 0;
+}
+
+static int map_vtlb(env *e)
+{
+	return map_at(e, HAWK_MMAP_VTLB, e->vtlb_bytes, PROT_READ);
+}
+
+static int map_ring(env *e)
+{
+	return map_at(e, HAWK_MMAP_RING, e->ring_bytes, PROT_READ | PROT_WRITE);
+}
+
+static int map_window(env *e)
+{
+	return map_at(e, HAWK_MMAP_TIER(e->host), TIER_BYTES, PROT_READ | PROT_WRITE);
+}
+
+/* A fault that finds no memory is taken again: the reader notices nothing. */
+static int touch(env *e)
+{
+	(void)*e->map;
+	return 0;
+}
+
+SWEEP(mmap_vtlb, .call = map_vtlb, .undo = unmap)
+SWEEP(mmap_ring, .call = map_ring, .undo = unmap)
+SWEEP(mmap_window, .call = map_window, .undo = unmap)
+SWEEP(fault_vtlb, .prepare = map_vtlb, .call = touch, .undo = unmap)
+SWEEP(fault_ring, .prepare = map_ring, .call = touch, .undo = unmap)
+SWEEP(fault_window, .prepare = map_window, .call = touch, .undo = unmap)
+
+TEST_HARNESS_MAIN
