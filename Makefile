@@ -6,6 +6,7 @@
 #	make			library, daemon, tools
 #	make demo		the main job on the embedded backend
 #	make check		every test, native and in the VM
+#	make check-debug	the module on a kernel that looks for errors of its own
 #	make check-unit		unit tests; UNIT=core_% some of them
 #	make SAN=thread ...	the same under a sanitizer, in a build folder of its own
 #	make help		all targets
@@ -96,6 +97,16 @@ check:
 	@$(MAKE) --no-print-directory -j2 SAN=thread tests
 	@$(PROVE) -j2 $(TESTS_VM) $(filter-out $(TESTS_VM),$(TESTS_E2E)) $(TESTS_UNIT) \
 		$(TESTS_UNIT:build/%=build/asan/%) $(TESTS_UNIT:build/%=build/tsan/%)
+
+# Asks for less of what only takes time (HAWK_KILL_N) and for all of the rest.
+## check-debug	the module on the debug kernel: sanitizers, lockdep, leaks, failures, fuzzing
+.PHONY: check-debug
+check-debug:
+	@tools/setup/install-deps build module lab test
+	@tools/lab/build-module --kernel debug >/dev/null
+	@HAWK_KERNELS=debug HAWK_PANIC_ON_WARN=1 HAWK_KILL_N=$${HAWK_KILL_N:-50} \
+		HAWK_VM_TIMEOUT=$${HAWK_VM_TIMEOUT:-3600} \
+		$(PROVE) tests/e2e/kselftest.t tests/kselftest/debug.t
 
 # A fragment adds the target of its long proof to CHECK_LONG
 ## check-long	proofs that take long: the simulation of 10^8 events, ...
