@@ -367,7 +367,8 @@ void hawk_space_drain_cancel(struct hawk_space *s, u32 tier);
 
 /**
  * hawk_space_drain_finish() - take the empty chunk away; hawk_space_drain() gave 0
- * @claim: keep a chunk back for this space until it grows, or NULL
+ * @claim: keep a chunk back for this space until it grows, or NULL; not if @s falls
+ *	below its own minimum
  *
  * The chunk is dirty now (hawk_tier_next_dirty()).
  * Return: its number.

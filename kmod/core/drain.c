@@ -50,8 +50,25 @@ static bool parked(const struct hawk_frame *f)
 	return hawk_load_acquire(&f->next) == HAWK_PARKED;
 }
 
+/* A frame that was seen on the free list of bucket @home. */
+static int take_free(struct hawk_space *s, u32 tier, u32 frame, u32 home)
+{
+	struct hawk_bucket *b = &s->bucket[home];
+	int ret = -EAGAIN;
+
+	hawk_lock(&b->lock);
+	if (hawk_load(&s->win[tier].frame[frame].block) == (HAWK_FRAME_FREE | home)) {
+		hawk_frame_unlink(s, b, tier, frame);
+		hawk_frame_park(s, tier, frame);
+		ret = 0;
+	}
+	hawk_unlock(&b->lock);
+	return ret;
+}
+
 int hawk_space_drain_start(struct hawk_space *s, u32 tier, u32 slot)
 {
+	u32 i, nr, first = slot * s->frames_per_chunk;
 	struct hawk_window *w;
 	int ret = 0;
 
@@ -66,6 +83,12 @@ int hawk_space_drain_start(struct hawk_space *s, u32 tier, u32 slot)
 	else
 		hawk_store(&w->drain, slot);
 	hawk_unlock(&s->engine->tier[tier].lock);
+	/* at once, so that nobody takes a free one for a new block */
+	for (i = first; !ret && i < first + s->frames_per_chunk; i++) {
+		nr = hawk_load(&w->frame[i].block);
+		if (nr != HAWK_NONE && nr & HAWK_FRAME_FREE)
+			take_free(s, tier, i, nr & ~HAWK_FRAME_FREE);
+	}
 	return ret;
 }
 
@@ -144,22 +167,6 @@ static int give_up_flash(struct hawk_space *s, struct hawk_block *blk, u32 flags
 }
 
 /* ---- one frame ---- */
-
-/* A frame that was seen on the free list of bucket @home. */
-static int take_free(struct hawk_space *s, u32 tier, u32 frame, u32 home)
-{
-	struct hawk_bucket *b = &s->bucket[home];
-	int ret = -EAGAIN;
-
-	hawk_lock(&b->lock);
-	if (hawk_load(&s->win[tier].frame[frame].block) == (HAWK_FRAME_FREE | home)) {
-		hawk_frame_unlink(s, b, tier, frame);
-		hawk_frame_park(s, tier, frame);
-		ret = 0;
-	}
-	hawk_unlock(&b->lock);
-	return ret;
-}
 
 /* A frame that was seen to be of block @nr.  Return: as hawk_space_drain(). */
 static int take_used(struct hawk_space *s, u32 tier, u32 frame, u32 nr, u32 flags,
@@ -286,7 +293,8 @@ u32 hawk_space_drain_finish(struct hawk_space *s, u32 tier, struct hawk_space *c
 	chunk = hawk_window_release(s, tier, slot);
 	hawk_chunk_dirty(t, chunk);
 	hawk_store(&w->drain, HAWK_NONE);
-	if (claim)
+	/* below its own minimum the chunk is kept back for @s */
+	if (claim && w->owned >= w->quota_min)
 		keep_claim(t, &claim->win[tier]);
 	hawk_unlock(&t->lock);
 	return chunk;

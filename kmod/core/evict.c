@@ -15,7 +15,7 @@
  * the host calls it anew.
  *
  * A frame given up in a chunk that is being emptied (drain.c) is nobody's: then the
- * search for a victim goes on.
+ * search for a victim goes on, which is no more than the frames of that chunk.
  */
 #include "priv.h"
 
@@ -62,27 +62,28 @@ static u32 flash_reclaim(struct hawk_space *s, struct hawk_bucket *b, u32 tier, 
 			 const struct hawk_want *w)
 {
 	struct hawk_block *blk;
-	u32 nr, next, frame, n;
+	u32 nr, next, frame, n = 0;
 
-	for (n = 0; n < HAWK_SCAN_MAX && (blk = victim(s, b, tier)); n++) {
+	while ((blk = victim(s, b, tier))) {
 		hawk_note(s, blk, HAWK_FATE_FLASH_DROP, HAWK_WHY_COLDER, w->plan);
 		b->count[HAWK_N_FLASH_DROP]++;
 		hawk_block_end(s, blk);
 		frame = hawk_res_pop(s, b, tier);
-		if (frame != HAWK_NONE)
+		if (likely(frame != HAWK_NONE))
 			return frame;
 	}
-	for (nr = b->lru[htier].mru, n = 0; nr != HAWK_NONE && n < HAWK_SCAN_MAX;
-	     nr = next, n++) {
+	for (nr = b->lru[htier].mru; nr != HAWK_NONE && n < HAWK_SCAN_MAX; nr = next) {
 		blk = &s->block[nr];
 		next = blk->lru_next;
-		if (!(blk->flags & HAWK_BF_FLASH) || blk->ftier != tier)
+		if (!(blk->flags & HAWK_BF_FLASH) || blk->ftier != tier) {
+			n++;
 			continue;
+		}
 		hawk_lru_del(s, blk);
 		hawk_block_drop_flash(s, blk);
 		hawk_lru_add(s, blk);
 		frame = hawk_res_pop(s, b, tier);
-		if (frame != HAWK_NONE)
+		if (likely(frame != HAWK_NONE))
 			return frame;
 	}
 	return HAWK_NONE;
@@ -197,7 +198,7 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 	int ret = -ENOSPC;
 	u32 nr, prev, n;
 
-	for (nr = b->lru[tier].lru, n = 0; nr != HAWK_NONE && n < HAWK_SCAN_MAX; nr = prev, n++) {
+	for (nr = b->lru[tier].lru, n = 0; nr != HAWK_NONE && n < HAWK_SCAN_MAX; nr = prev) {
 		blk = &s->block[nr];
 		prev = blk->lru_prev;
 		if (blk->flags & HAWK_BF_FLASH) {
@@ -212,14 +213,17 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 			ret = hawk_write_start(s, blk, 0, w);
 			if (!ret)
 				return -EAGAIN;
-			if (ret == -EAGAIN && !w->plan)
+			if (ret == -EAGAIN && !w->plan) {
+				n++;
 				continue;	/* look for a clean one */
+			}
 			if (ret != -ENOSPC)
 				return ret;
 			flash = false;	/* nor is there room for a warmer one */
 		}
 		if (blk->leases) {
 			pass_over(s, blk);
+			n++;
 			continue;
 		}
 		hawk_note(s, blk, HAWK_FATE_DROP,

@@ -128,6 +128,29 @@ static void frames(void **state)
 	SPOIL(host[f->ready->hframe].block, HAWK_NONE, "frames lost or listed twice");
 }
 
+/* Chunks and slots, and what is kept back. */
+static void windows(void **state)
+{
+	struct fix *f = *state;
+	struct hawk_window *w = &f->s->win[HOST];
+	struct hawk_tier *t = &f->h.e->tier[HOST];
+	struct hawk_freelist *fl = &f->b->fl[FLASH];
+	struct hawk_frame *spare = &f->s->win[FLASH].frame[fl->head];
+
+	SPOIL(w->owned, 0, "slots miscounted");
+	SPOIL(w->slot[0], HAWK_SLOT_FREE | HAWK_SLOT_END, "slots miscounted");
+	SPOIL(w->free_slot, 0, "list of free slots broken");
+	SPOIL(w->drain, 1, "drain of a slot without a chunk");
+	SPOIL(w->quota_min, 2, "minimum or claim not kept back");
+	SPOIL(w->claims, 1, "minimum or claim not kept back");
+	SPOIL(w->quota_max, 0, "part in a tier without a quota");
+	SPOIL(t->chunk[w->slot[0]].state, HAWK_CHUNK_FREE, "chunk of a slot is not owned");
+	/* a frame that nobody has and nobody lists */
+	SPOIL(spare->next, HAWK_PARKED, "free frame outside the owned chunks");
+	SPOIL(f->s->win[HOST].frame[f->ready->hframe].block, HAWK_FRAME_FREE,
+	      "frames lost or listed twice");
+}
+
 /* A block that is not what its state says. */
 static void places(void **state)
 {
@@ -250,6 +273,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(frames, setup, teardown),
+		cmocka_unit_test_setup_teardown(windows, setup, teardown),
 		cmocka_unit_test_setup_teardown(places, setup, teardown),
 		cmocka_unit_test_setup_teardown(two_claim_a_frame, setup, teardown),
 		cmocka_unit_test_setup_teardown(names, setup, teardown),

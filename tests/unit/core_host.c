@@ -38,10 +38,8 @@ void host_fini(struct host *h)
 	assert_int_equal(h->nmoves, 0);
 	host_clean(h, ~0u);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		if (h->tier[t].mem) {
-			assert_int_equal(hawk_tier_remove(h->e, t), 0);
-			munmap(h->tier[t].mem, (size_t)h->tier[t].chunks * HAWK_CHUNK_BYTES);
-		}
+		if (h->tier[t].mem)
+			host_tier_end(h, t);
 	hawk_engine_destroy(h->e);
 }
 
@@ -56,6 +54,13 @@ u32 host_tier(struct host *h, u32 kind, u32 chunks)
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	assert_true(h->tier[t].mem != MAP_FAILED);
 	return t;
+}
+
+void host_tier_end(struct host *h, u32 tier)
+{
+	assert_int_equal(hawk_tier_remove(h->e, tier), 0);
+	munmap(h->tier[tier].mem, (size_t)h->tier[tier].chunks * HAWK_CHUNK_BYTES);
+	h->tier[tier].mem = NULL;
 }
 
 int host_try_space(struct host *h, struct hawk_space_params *p, struct hawk_space **s)
@@ -90,6 +95,13 @@ void host_space_end(struct host *h, struct hawk_space *s)
 	free(vtlb);
 }
 
+static void grant_at_once(struct hawk_space *s, const struct hawk_grant *g)
+{
+	hawk_space_grown(s, g, true);
+}
+
+void (*host_grant)(struct hawk_space *s, const struct hawk_grant *g) = grant_at_once;
+
 bool host_grew(struct hawk_space *s, int ret)
 {
 	struct hawk_grant g;
@@ -97,7 +109,7 @@ bool host_grew(struct hawk_space *s, int ret)
 	if (ret != -ENOBUFS)
 		return false;
 	if (!hawk_space_grow(s, &g))
-		hawk_space_grown(s, &g, true);
+		host_grant(s, &g);
 	return true;
 }
 

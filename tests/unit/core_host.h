@@ -54,6 +54,7 @@ u32 host_below(u64 *state, u32 n);
 void host_init(struct host *h, u64 seed);
 void host_fini(struct host *h);
 u32 host_tier(struct host *h, u32 kind, u32 chunks);
+void host_tier_end(struct host *h, u32 tier);
 
 /* A space whose vTLB the host allocates; quotas are in chunks. */
 struct hawk_space *host_space(struct host *h, struct hawk_space_params *p);
@@ -83,6 +84,9 @@ u64 host_read(struct host *h, struct hawk_space *s, u64 vt);
  * -ENOBUFS, call it again.
  */
 bool host_grew(struct hawk_space *s, int ret);
+
+/* What becomes of a grant; hawk_space_grown() with true, unless a test sets another. */
+extern void (*host_grant)(struct hawk_space *s, const struct hawk_grant *g);
 
 /* The engine's calls, where growing is not what is tested. */
 int host_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64 now,

@@ -4,7 +4,9 @@
  *
  * The model knows what each LID must contain, which blocks may not vanish
  * (filling, pinned, leased) and where pinned ones must stay.  Moves are completed
- * late, in random order, some with an error.  After every operation both spaces
+ * late, in random order, some with an error.  Memory for growth comes late too, or
+ * not at all; chunks are taken from the spaces again, and whole tiers leave and come
+ * back.  After every operation both spaces
  * satisfy hawk_space_check(), every LID has the bytes last written or belongs to a
  * block that was free to vanish, and as many have vanished as the engine says it
  * dropped.
@@ -22,6 +24,8 @@
 #define OBJS		(LIDS + 1)
 #define KEY_SWEEP	1000	/* operations between looks at all keys: a look-up is a use */
 #define RENEW		20000	/* operations between ends of a space */
+#define TIERS		3
+#define GRANTS		4	/* grants on their way at a time */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define OPS_DEFAULT	100000
@@ -43,6 +47,12 @@ struct obj {
 	int key;	/* number of its key, -1: none */
 };
 
+/* A grant whose memory is on its way. */
+struct late {
+	struct hawk_space *s;
+	struct hawk_grant g;
+};
+
 struct model {
 	struct hawk_space *s;
 	struct hawk_space_params p;
@@ -62,7 +72,12 @@ static struct {
 	u64 op;
 	u64 seed;
 	u64 next_tag;
+	int leaving;	/* tier that leaves, -1: none */
+	u32 nlate;
+	struct late late[GRANTS];
 	struct model m[SPACES];
+	u64 drained;	/* chunks taken away */
+	u64 left;	/* tiers that left */
 } t;
 
 static u32 below(u32 n)
@@ -578,6 +593,174 @@ static void op_writeback(struct model *m)
 	host_submit(&t.h);
 }
 
+/* ---- chunks come and go ---- */
+
+static void late_end(u32 i, bool ok)
+{
+	struct late l = t.late[i];
+
+	t.late[i] = t.late[--t.nlate];
+	hawk_space_grown(l.s, &l.g, ok);
+}
+
+static void grant_any(struct hawk_space *s, const struct hawk_grant *g)
+{
+	if (t.nlate < GRANTS && !below(4)) {
+		EXPECT(hawk_frame_off(s, g->tier, g->slot * s->frames_per_chunk) == ~0ull);
+		t.late[t.nlate].s = s;
+		t.late[t.nlate++].g = *g;
+		return;
+	}
+	hawk_space_grown(s, g, below(32));
+}
+
+static void op_late(struct model *m)
+{
+	(void)m;
+	if (t.nlate)
+		late_end(below(t.nlate), below(8));
+}
+
+static void op_unstick(struct model *m)
+{
+	hawk_space_unstick(m->s);
+}
+
+static bool any_held(struct model *m)
+{
+	u32 i;
+
+	for (i = 0; i < OBJS; i++)
+		if (m->obj[i].tag && (held(&m->obj[i]) || m->obj[i].leases || m->obj[i].copying))
+			return true;
+	return false;
+}
+
+static void drain_begin(struct model *m, u32 tier)
+{
+	struct hawk_window *w = &m->s->win[tier];
+	u32 slot = hawk_space_drain_pick(m->s, tier, t.now), i;
+
+	if (slot == HAWK_NONE) {
+		for (i = 0; i < w->nslots; i++)
+			EXPECT(hawk_slot_chunk(w, i) == HAWK_NONE || any_held(m));
+		return;
+	}
+	if (!below(4))
+		slot = below(w->nslots);
+	if (hawk_slot_chunk(w, slot) == HAWK_NONE) {
+		EXPECT(hawk_space_drain_start(m->s, tier, slot) == -ENOENT);
+		return;
+	}
+	EXPECT(!hawk_space_drain_start(m->s, tier, slot));
+	EXPECT(hawk_space_drain_start(m->s, tier, slot) == -EBUSY);
+}
+
+static void drain_end(struct model *m, u32 tier)
+{
+	struct hawk_window *w = &m->s->win[tier];
+	u32 slot = w->drain, chunk = hawk_slot_chunk(w, slot), i;
+	struct hawk_space *claim = below(2) ? t.m[below(SPACES)].s : NULL;
+
+	for (i = 0; i < m->s->frames_per_chunk; i++)
+		EXPECT(w->frame[slot * m->s->frames_per_chunk + i].block == HAWK_NONE);
+	EXPECT(hawk_space_drain_finish(m->s, tier, claim) == chunk);
+	EXPECT(hawk_slot_chunk(w, slot) == HAWK_NONE);
+	t.drained++;
+}
+
+/* Leased blocks may go too now. */
+static void leases_void(struct model *m)
+{
+	u32 i;
+
+	for (i = 0; i < OBJS; i++)
+		m->obj[i].lost |= m->obj[i].leases > 0;
+}
+
+static void op_shrink(struct model *m)
+{
+	u32 tier = t.leaving >= 0 && below(2) ? (u32)t.leaving : below(TIERS), busy;
+	u32 flags = below(16) ? 0 : HAWK_DRAIN_DROP;
+	struct hawk_plan *plan = plan_any();
+	int ret;
+
+	if (m->s->win[tier].drain == HAWK_NONE) {
+		drain_begin(m, tier);
+		return;
+	}
+	if (!below(16)) {
+		hawk_space_drain_cancel(m->s, tier);
+		return;
+	}
+	if (!plan)
+		return;
+	if (flags)
+		leases_void(m);
+	do {
+		ret = hawk_space_drain(m->s, tier, flags, plan, &busy);
+	} while (host_grew(m->s, ret));
+	if (!ret) {
+		EXPECT(!busy);
+		drain_end(m, tier);
+	} else if (ret == -EAGAIN) {
+		EXPECT(plan->n || t.h.nmoves);
+	} else {
+		EXPECT(ret == -EBUSY && busy && busy <= m->s->frames_per_chunk && !plan->n);
+		EXPECT(any_held(m) || t.h.nmoves);
+	}
+	host_submit(&t.h);
+}
+
+static void op_unclaim(struct model *m)
+{
+	u32 tier = below(TIERS);
+	s64 excess = hawk_space_excess(m->s, tier), claims = m->s->win[tier].claims;
+
+	EXPECT(excess == (s64)m->s->win[tier].owned + claims - m->p.quota_min[tier]);
+	hawk_space_unclaim(m->s, tier);
+	EXPECT(hawk_space_excess(m->s, tier) == excess - claims);
+	if (hawk_space_starved(m->s, tier))
+		EXPECT(!hawk_space_starved(m->s, tier));
+}
+
+/* A tier leaves when no space owns a chunk of it any more, and comes back empty. */
+static void op_leave(struct model *m)
+{
+	u32 tier = t.leaving, i, chunks;
+
+	(void)m;
+	if (t.leaving < 0) {
+		if (!below(64)) {
+			t.leaving = below(TIERS);
+			EXPECT(!hawk_tier_leave(t.h.e, t.leaving, true));
+		}
+		return;
+	}
+	if (!below(32)) {
+		EXPECT(!hawk_tier_leave(t.h.e, tier, false));
+		t.leaving = -1;
+		return;
+	}
+	for (i = 0; i < SPACES; i++)
+		if (t.m[i].s->win[tier].owned) {
+			EXPECT(hawk_space_leave(t.m[i].s, tier) == -EBUSY);
+			return;
+		}
+	for (i = 0; i < SPACES; i++) {
+		EXPECT(!hawk_space_leave(t.m[i].s, tier));
+		EXPECT(!hawk_space_leave(t.m[i].s, tier));
+		t.m[i].p.quota_min[tier] = 0;
+		t.m[i].p.quota_max[tier] = 0;
+	}
+	host_clean(&t.h, ~0u);
+	chunks = t.h.tier[tier].chunks;
+	host_tier_end(&t.h, tier);
+	EXPECT(host_tier(&t.h, tier < 2 ? HAWK_TIER_HOST : HAWK_TIER_BLK, chunks) == tier);
+	t.leaving = -1;
+	t.left++;
+}
+
 static void op_step(struct model *m)
 {
 	u32 n = 1 + below(4);
@@ -600,6 +783,7 @@ static const struct {
 	{ op_alloc, 24 }, { op_put, 24 }, { op_unpin, 12 }, { op_find, 8 }, { op_unlease, 8 },
 	{ op_pin, 10 }, { op_reload, 10 }, { op_fork, 5 }, { op_unshare, 5 }, { op_free, 12 },
 	{ op_key_free, 1 }, { op_writeback, 2 }, { op_step, 24 }, { op_drain, 1 },
+	{ op_late, 4 }, { op_unstick, 1 }, { op_shrink, 6 }, { op_unclaim, 1 }, { op_leave, 1 },
 };
 
 /* ---- checks ---- */
@@ -608,7 +792,7 @@ static const struct {
 static void check_chunks(void)
 {
 	u8 owner[16];
-	u32 i, tier, slot, total, nfree, ndirty, sum, keep;
+	u32 i, tier, slot, total, nfree, ndirty, sum, keep, claims;
 
 	for (tier = 0; tier < HAWK_TIERS_MAX; tier++) {
 		if (hawk_tier_usage(t.h.e, tier, &total, &nfree, &ndirty))
@@ -616,6 +800,7 @@ static void check_chunks(void)
 		memset(owner, 0, sizeof(owner));
 		sum = 0;
 		keep = 0;
+		claims = 0;
 		for (i = 0; i < SPACES; i++) {
 			struct hawk_window *w = &t.m[i].s->win[tier];
 
@@ -623,14 +808,24 @@ static void check_chunks(void)
 			sum += w->owned;
 			if (w->owned < t.m[i].p.quota_min[tier])
 				keep += t.m[i].p.quota_min[tier] - w->owned;
-			for (slot = 0; slot < w->owned; slot++) {
-				EXPECT(w->slot[slot] < total && !owner[w->slot[slot]]);
-				owner[w->slot[slot]] = 1;
+			claims += w->claims;
+			for (slot = 0; slot < w->nslots; slot++) {
+				u32 c = hawk_slot_chunk(w, slot);
+
+				EXPECT(c == HAWK_NONE || (c < total && !owner[c]));
+				if (c != HAWK_NONE)
+					owner[c] = 1;
 			}
 		}
+		for (i = 0; i < t.nlate; i++)
+			if (t.late[i].g.tier == tier) {
+				EXPECT(!owner[t.late[i].g.chunk]);
+				owner[t.late[i].g.chunk] = 1;
+			}
 		EXPECT(sum + nfree + ndirty == total);
-		EXPECT(nfree >= keep);
+		EXPECT(nfree + ndirty >= keep + claims);
 		EXPECT(t.h.e->tier[tier].reserved == keep);
+		EXPECT(t.h.e->tier[tier].claimed == claims);
 	}
 }
 
@@ -676,7 +871,9 @@ static void space_begin(struct model *m)
 	m->p.block_tokens = 16;
 	m->p.max_blocks = 16 + below(64);
 	m->p.buckets = 1u << below(5);
-	for (tier = 0; tier < 3; tier++) {
+	for (tier = 0; tier < TIERS; tier++) {
+		if ((int)tier == t.leaving)
+			continue;
 		m->p.quota_max[tier] = !tier + below(t.h.tier[tier].chunks + 1);
 		m->p.quota_min[tier] = below(2) && m->p.quota_max[tier];
 	}
@@ -685,7 +882,7 @@ static void space_begin(struct model *m)
 		memset(m->p.quota_min, 0, sizeof(m->p.quota_min));
 		host_clean(&t.h, ~0u);
 	}
-	for (tier = 0; tier < 3; tier++)
+	for (tier = 0; tier < TIERS; tier++)
 		m->p.quota_min[tier] = m->s->win[tier].quota_min;
 	m->vanished = 0;
 	memset(m->obj, 0, sizeof(m->obj));
@@ -697,6 +894,16 @@ static void space_begin(struct model *m)
 		m->pin[i] = -1;
 		m->lease[i] = -1;
 	}
+}
+
+static void space_end(struct model *m)
+{
+	u32 i;
+
+	for (i = t.nlate; i-- > 0;)
+		if (t.late[i].s == m->s)
+			late_end(i, below(2));
+	host_space_end(&t.h, m->s);
 }
 
 static void random_ops(void **state)
@@ -712,6 +919,8 @@ static void random_ops(void **state)
 	host_init(&t.h, t.seed + 1);
 	t.h.done = move_done;
 	t.h.fail_permille = 20;
+	t.leaving = -1;
+	host_grant = grant_any;
 	host_tier(&t.h, HAWK_TIER_HOST, 4);
 	host_tier(&t.h, HAWK_TIER_HOST, 2);
 	host_tier(&t.h, HAWK_TIER_BLK, 6);
@@ -736,13 +945,16 @@ static void random_ops(void **state)
 		if (t.op % RENEW == 0) {
 			struct model *m = &t.m[below(SPACES)];
 
-			host_space_end(&t.h, m->s);
+			space_end(m);
 			space_begin(m);
 		}
 	}
 	for (i = 0; i < SPACES; i++)
-		host_space_end(&t.h, t.m[i].s);
+		space_end(&t.m[i]);
 	host_fini(&t.h);
+	fprintf(stderr, "# %llu chunks taken away, %llu tiers left\n",
+		(unsigned long long)t.drained, (unsigned long long)t.left);
+	assert_true(n < 10000 || (t.drained && t.left));
 }
 
 int main(void)
