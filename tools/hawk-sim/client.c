@@ -27,7 +27,7 @@ static const struct sim_script scripts[] = {
 	{ "rewrite", 6, { op_reload, op_pin, op_unshare, op_copied, op_fill, op_put } },
 	{ "free", 8, { op_free } },
 	{ "free-key", 2, { op_key_free } },
-	{ "peek", 12, { op_vt_load, op_vt_read, op_vt_check } },
+	{ "peek", 20, { op_vt_load, op_vt_read, op_vt_check } },
 	{ "stats", 1, { op_stats } },
 };
 

@@ -181,7 +181,8 @@ bool model_look_key(struct sim_space *sp, int k)
 	return true;
 }
 
-static u32 spares(const struct sim_space *sp, u32 res)
+/* Free frames of a tier, or slots, in all buckets. */
+u32 model_spares(const struct sim_space *sp, u32 res)
 {
 	u32 i, n = 0;
 
@@ -197,14 +198,14 @@ static void really_full(struct sim_space *sp)
 	u32 i, t;
 	u64 vt;
 
-	if (!spares(sp, HAWK_RES_MAP))
+	if (!model_spares(sp, HAWK_RES_MAP))
 		return;
-	if (!spares(sp, HAWK_RES_BLOCK))
+	if (!model_spares(sp, HAWK_RES_BLOCK))
 		SAW(no_block_slot);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (sp->s->host_tiers & (1u << t))
-			EXPECT((!spares(sp, t) && !hawk_window_has_room(sp->s, t)) ||
-			       !spares(sp, HAWK_RES_BLOCK));
+			EXPECT((!model_spares(sp, t) && !hawk_window_has_room(sp->s, t)) ||
+			       !model_spares(sp, HAWK_RES_BLOCK));
 	for (i = 0; i < SIM_LIDS; i++)
 		if (sp->lid[i] >= 0 && model_look(sp, i) && !obj_held(&sp->obj[sp->lid[i]])) {
 			EXPECT(!hawk_block_ref(sp->s, sp->id[i], &vt, &ref));

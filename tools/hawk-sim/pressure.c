@@ -97,12 +97,36 @@ static struct sim_drain *drain_of(const struct sim_space *sp, u32 tier)
 	return &sim.drain[sp - sim.space][tier];
 }
 
+static bool slot_pinned(const struct sim_space *sp, u32 tier, u32 slot)
+{
+	const struct hawk_window *w = &sp->s->win[tier];
+	u32 i, fpc = sp->s->frames_per_chunk;
+
+	for (i = slot * fpc; i < (slot + 1) * fpc; i++)
+		if (w->frame[i].block < sp->s->max_blocks && sp->s->block[w->frame[i].block].pins)
+			return true;
+	return false;
+}
+
+/* A chunk with pinned blocks is not the cheapest, unless all have some. */
+static void picked(const struct sim_space *sp, u32 tier, u32 slot)
+{
+	const struct hawk_window *w = &sp->s->win[tier];
+	u32 i;
+
+	if (slot != HAWK_NONE)
+		EXPECT(hawk_slot_chunk(w, slot) != HAWK_NONE && !slot_pinned(sp, tier, slot));
+	for (i = 0; slot == HAWK_NONE && i < w->nslots; i++)
+		EXPECT(hawk_slot_chunk(w, i) == HAWK_NONE || slot_pinned(sp, tier, i));
+}
+
 static void drain_begin(struct sim_space *sp, u32 tier, struct sim_space *claim, bool force)
 {
 	struct sim_drain *d = drain_of(sp, tier);
 	u32 slot = hawk_space_drain_pick(sp->s, tier, sim.now);
 	int ret;
 
+	picked(sp, tier, slot);
 	/* sometimes a chunk that is not the cheapest, and sometimes none at all */
 	if (!sim_below(4))
 		slot = sim_below(SIM_CHUNKS);

@@ -271,6 +271,7 @@ void model_reset(struct sim_space *sp);
 bool model_look(struct sim_space *sp, u32 lid);
 bool model_look_key(struct sim_space *sp, int k);
 void model_check(struct sim_space *sp);
+u32 model_spares(const struct sim_space *sp, u32 res);
 /* The engine's account of what becomes of a block: see hawk_note_fn. */
 void model_told(void *owner, const struct hawk_note *note);
 /* A call that needed room said @ret; @plan is what it was given. */

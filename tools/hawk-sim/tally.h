@@ -49,6 +49,7 @@
 	X(space_minima, "a space was refused: the minima do not fit")		\
 	X(space_nomem, "a space was refused: no memory for its tables")		\
 	X(space_ended, "a space ended with blocks")				\
+	X(progress, "there was room again when nothing was held any more")	\
 	X(space_waited, "a space waited for its moves to end")			\
 	X(chunk_cleaned, "a chunk was zeroed")					\
 	X(chunk_reused, "a chunk went to another space")			\

@@ -211,12 +211,57 @@ static void space_doom(struct sim_space *sp)
 		SAW(space_waited);
 }
 
+/* May it have a host frame at all? */
+static bool space_has_memory(const struct sim_space *sp)
+{
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if ((sp->s->host_tiers & 1u << t) &&
+		    (sp->s->win[t].owned || hawk_window_has_room(sp->s, t)))
+			return true;
+	return false;
+}
+
+/* Nothing is held any more: then there is room for a block, after some moves. */
+static void space_progress(struct sim_space *sp)
+{
+	u32 lid = 0, tries = 0;
+	struct hawk_grant g;
+	struct hawk_ref ref;
+	u64 vt;
+	int ret;
+
+	while (lid < SIM_LIDS && model_look(sp, lid))
+		lid++;
+	if (lid == SIM_LIDS || !model_spares(sp, HAWK_RES_MAP) || !space_has_memory(sp))
+		return;
+	do {
+		EXPECT(tries++ < 1000);
+		sim.plan = (struct hawk_plan){ .max = SIM_PLAN, .move = sim.plan_move };
+		ret = hawk_block_alloc(sp->s, sp->id[lid], NULL, HAWK_TIER_ANY, sim.now,
+				       &sim.plan, &vt);
+		plan_submit(&sim.plan);
+		if (ret == -ENOBUFS && !hawk_space_grow(sp->s, &g))
+			hawk_space_grown(sp->s, &g, true);
+		while (sp->nmoves)
+			device_step();
+	} while (ret == -EAGAIN || ret == -ENOBUFS);
+	sim_note("progress", -1, sp - sim.space, lid, tries, ret, vt);
+	EXPECT(!ret && !hawk_block_ref(sp->s, sp->id[lid], &vt, &ref));
+	EXPECT(!hawk_block_unpin(sp->s, ref));
+	SAW(progress);
+}
+
 static void space_end(struct sim_space *sp)
 {
 	struct hawk_stats st = { 0 };
 
-	if (sp->nmoves || sp->ngrants)
+	/* room for the moves of the last call, too */
+	if (sp->nmoves || sp->ngrants || sim.nmoves > SIM_MOVES - SIM_PLAN)
 		return;
+	model_check(sp);
+	space_progress(sp);
 	model_check(sp);
 	hawk_space_stats(sp->s, &st);
 	EXPECT(!st.pinned);
@@ -354,10 +399,9 @@ void world_end(void)
 	for (i = 0; i < SIM_SPACES; i++)
 		if (sim.space[i].s)
 			space_doom(&sim.space[i]);
-	while (sim.nmoves)
+	do {
 		device_step();
-	while (world_grown())
-		;
+	} while (sim.nmoves || world_grown());
 	for (i = 0; i < SIM_SPACES; i++)
 		if (sim.space[i].s)
 			space_end(&sim.space[i]);
