@@ -328,9 +328,12 @@ enum verdict op_unpin(struct sim_client *c, struct sim_space *sp)
 enum verdict op_read(struct sim_client *c, struct sim_space *sp)
 {
 	struct sim_hold *h = pin_of(c, sp);
+	struct hawk_ref ref;
 
 	if (!h)
 		return OP_QUIT;
+	EXPECT(!hawk_block_at(sp->s, sp->obj[h->obj].vt, &ref));
+	EXPECT(ref.block == h->ref.block && ref.gen == h->ref.gen);
 	if (!sp->obj[h->obj].filling)
 		EXPECT(cells_read(sp, sp->obj[h->obj].vt) == sp->obj[h->obj].tag);
 	note(c, "read", -1, 0, sp->obj[h->obj].tag);
