@@ -2,7 +2,7 @@
 /*
  * hawk_sysfs.c - attributes: their values, what they accept, what is told of them
  *
- * HAWK_TEST_SYSFS_DOC is the path of Documentation/ABI/testing/sysfs-hawk.
+ * HAWK_TEST_ABI is the folder Documentation/ABI/testing.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -12,7 +12,7 @@
 #include "hawk_tiers.h"
 
 #define SYSFS		"/sys/class/misc/hawk"
-#define WHAT		"What:\t\t" SYSFS "/"
+#define DEBUGFS		"/sys/kernel/debug/hawk"
 
 /* Reads one attribute; 0 if it is exactly one line, which comes without its end. */
 static int attr_read(int tier, const char *name, char *buf, size_t len)
@@ -132,13 +132,17 @@ TEST_F(tiers, writeback_permille)
 	EXPECT_EQ(0, attr_number(self->blk, "writeback_permille"));
 }
 
-static char *read_doc(void)
+/* An ABI document, NULL: not to be had. */
+static char *read_doc(const char *name)
 {
-	const char *path = getenv("HAWK_TEST_SYSFS_DOC");
+	const char *dir = getenv("HAWK_TEST_ABI");
 	static char doc[65536];
+	char path[512];
 	size_t n;
-	FILE *f = path ? fopen(path, "r") : NULL;
+	FILE *f;
 
+	snprintf(path, sizeof(path), "%s/%s", dir ? dir : "", name);
+	f = dir ? fopen(path, "r") : NULL;
 	if (!f)
 		return NULL;
 	n = fread(doc, 1, sizeof(doc) - 1, f);
@@ -147,11 +151,20 @@ static char *read_doc(void)
 	return doc;
 }
 
-/* Entries of @dir that the document does not tell of; they are printed. */
-static int undocumented(const char *doc, const char *dir, const char *told_as,
-			const char *const *known)
+static bool told(const char *doc, const char *path)
 {
-	char line[512];
+	char line[1024];
+
+	snprintf(line, sizeof(line), "What:\t\t%s\n", path);
+	return strstr(doc, line);
+}
+
+/* What the document does not tell of in @dir, which is @as there; it is printed. */
+static int undocumented(const char *doc, const char *dir, const char *as)
+{
+	/* every device has these */
+	static const char *const core[] = { ".", "..", "dev", "power", "subsystem", "uevent", NULL };
+	char path[600], name[600];
 	struct dirent *e;
 	DIR *d = opendir(dir);
 	int n = 0, i;
@@ -159,50 +172,121 @@ static int undocumented(const char *doc, const char *dir, const char *told_as,
 	if (!d)
 		return -1;
 	while ((e = readdir(d))) {
-		for (i = 0; known[i] && fnmatch(known[i], e->d_name, 0); i++)
+		for (i = 0; core[i] && strcmp(core[i], e->d_name); i++)
 			;
-		snprintf(line, sizeof(line), WHAT "%s%s\n", told_as, e->d_name);
-		if (known[i] || strstr(doc, line))
+		if (core[i] && (i < 2 || !strcmp(dir, SYSFS)))
 			continue;
-		printf("# not documented: %s/%s\n", dir, e->d_name);
-		n++;
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		snprintf(name, sizeof(name), "%s/%s", as,
+			 fnmatch("tier[0-9]", e->d_name, 0) ? e->d_name : "tier<N>");
+		if (e->d_type == DT_DIR) {
+			n += undocumented(doc, path, name);
+		} else if (!told(doc, name)) {
+			printf("# not documented: %s\n", path);
+			n++;
+		}
 	}
 	closedir(d);
 	return n;
 }
 
-/* What exists is documented, and what is documented exists. */
+/* What is documented exists, in one of the tiers if it is of a tier. */
+static int missing(const char *doc, const uint32_t *tier, uint32_t tiers, int *entries)
+{
+	char path[512];
+	const char *p, *n;
+	uint32_t i;
+	int bad = 0;
+
+	for (p = doc; (p = strstr(p, "What:\t\t")); (*entries)++) {
+		int len;
+
+		p += strlen("What:\t\t");
+		len = strcspn(p, "\n");
+		n = memmem(p, len, "<N>", 3);
+		for (i = 0; i < tiers; i++) {
+			if (n)
+				snprintf(path, sizeof(path), "%.*s%u%.*s", (int)(n - p), p, tier[i],
+					 (int)(p + len - n - 3), n + 3);
+			else
+				snprintf(path, sizeof(path), "%.*s", len, p);
+			if (!access(path, F_OK))
+				break;
+		}
+		if (i == tiers) {
+			printf("# only documented: %.*s\n", len, p);
+			bad++;
+		}
+	}
+	return bad;
+}
+
+/* What exists is documented, and what is documented exists: sysfs and debugfs. */
 TEST_F(tiers, documented)
 {
-	static const char *const dots[] = { ".", "..", NULL };
-	/* every device has these; ours are told as tier<N> */
-	static const char *const core[] = {
-		".", "..", "dev", "power", "subsystem", "uevent", "tier[0-9]", NULL,
-	};
 	const uint32_t tier[] = { self->host, self->blk };
-	const char *doc = read_doc(), *p, *end;
-	char path[512];
-	int i, n = 0;
+	const char *doc = read_doc("sysfs-hawk");
+	int n = 0;
 
 	if (!doc)
-		SKIP(return, "HAWK_TEST_SYSFS_DOC is not set");
-	EXPECT_EQ(0, undocumented(doc, SYSFS, "", core));
-	for (i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), SYSFS "/tier%u", tier[i]);
-		EXPECT_EQ(0, undocumented(doc, path, "tier<N>/", dots));
-	}
-	for (p = doc; (p = strstr(p, WHAT)); p = end, n++) {
-		p += strlen(WHAT);
-		end = strchr(p, '\n');
-		ASSERT_NE(NULL, end);
-		if (!strncmp(p, "tier<N>/", 8))
-			snprintf(path, sizeof(path), SYSFS "/tier%u/%.*s", self->host,
-				 (int)(end - p - 8), p + 8);
-		else
-			snprintf(path, sizeof(path), SYSFS "/%.*s", (int)(end - p), p);
-		EXPECT_EQ(0, access(path, F_OK)) TH_LOG("%s is documented only", path);
-	}
+		SKIP(return, "HAWK_TEST_ABI is not set");
+	EXPECT_EQ(0, undocumented(doc, SYSFS, SYSFS));
+	if (!access("/sys/module/hawk/parameters", F_OK))
+		EXPECT_EQ(0, undocumented(doc, "/sys/module/hawk/parameters",
+					  "/sys/module/hawk/parameters"));
+	EXPECT_EQ(0, missing(doc, tier, 2, &n));
 	EXPECT_GE(n, 11);
+
+	doc = read_doc("debugfs-hawk");
+	ASSERT_NE(NULL, doc);
+	if (access(DEBUGFS, F_OK))
+		SKIP(return, "no " DEBUGFS " (is debugfs mounted?)");
+	n = 0;
+	EXPECT_EQ(0, undocumented(doc, DEBUGFS, DEBUGFS));
+	EXPECT_EQ(0, missing(doc, tier, 2, &n));
+	EXPECT_GE(n, 2);
+}
+
+/* A number in column @col, counted from 0, of the line of @op in debugfs "ops". */
+static long long ops_number(const char *op, int col)
+{
+	char line[512], *word, *save;
+	long long val = -1;
+	FILE *f = fopen(DEBUGFS "/ops", "r");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		word = strtok_r(line, " \n", &save);
+		if (strcmp(word, op))
+			continue;
+		while (col-- && word)
+			word = strtok_r(NULL, " \n", &save);
+		val = word ? strtoll(word, NULL, 10) : -1;
+		break;
+	}
+	if (f)
+		fclose(f);
+	return val;
+}
+
+/* Calls and items by kind of status, of the whole device. */
+TEST_F_TIMEOUT(tiers, debugfs_ops, 60)
+{
+	enum { CALLS = 1, OK, MISS };
+	long long calls = ops_number("lookup", CALLS), ok = ops_number("lookup", OK),
+		  miss = ops_number("lookup", MISS);
+	struct hawk_item it[2] = { key_item(NBLOCKS - 1), key_item(100000) };
+	int fd;
+
+	if (access(DEBUGFS, F_OK))
+		SKIP(return, "no " DEBUGFS " (is debugfs mounted?)");
+	ASSERT_GE(calls, 0);
+	fd = evicting_space(self->host, self->blk, "test-ops");
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(0, batch(fd, HAWK_IOC_LOOKUP, 0, it, 2, NULL));
+	EXPECT_EQ(calls + 1, ops_number("lookup", CALLS));
+	EXPECT_EQ(ok + 1, ops_number("lookup", OK));
+	EXPECT_EQ(miss + 1, ops_number("lookup", MISS));
+	close(fd);
 }
 
 /* The folder is there from the tier's start to its end. */

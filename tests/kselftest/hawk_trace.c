@@ -6,6 +6,7 @@
  * is disturbed.  HAWK_TEST_ABI is the folder Documentation/ABI/testing.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -448,6 +449,89 @@ TEST_F_TIMEOUT(tiers, lock_waits, 120)
 	EXPECT_NE(NULL, strstr(p, "caller=hawk_")) TH_LOG("%.100s", p);
 	free(trace);
 	close(h.fd);
+}
+
+/* The text of an ABI document. */
+static char *read_doc(const char *name)
+{
+	const char *dir = getenv("HAWK_TEST_ABI");
+	static char doc[65536];
+	char path[512];
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir ? dir : "", name);
+	f = dir ? fopen(path, "r") : NULL;
+	if (!f)
+		return NULL;
+	n = fread(doc, 1, sizeof(doc) - 1, f);
+	fclose(f);
+	doc[n] = 0;
+	return doc;
+}
+
+/* Fields of an event that its entry, a paragraph of the document, does not name. */
+static int untold_fields(const char *event, const char *entry)
+{
+	const char *end = strstr(entry, "\nWhat:\t\t");
+	char line[512], name[64], told[80];
+	int n = 0;
+	FILE *f;
+
+	/* entries of several events begin with several such lines */
+	while (end && !strncmp(entry, "What:", 5) && !memmem(entry, end - entry, "Date:", 5)) {
+		entry = end + 1;
+		end = strstr(entry, "\nWhat:\t\t");
+	}
+	snprintf(line, sizeof(line), TRACEFS "/events/hawk/%s/format", event);
+	f = fopen(line, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		char *p = strstr(line, "field:"), *semi = p ? strchr(p, ';') : NULL;
+
+		if (!p || strstr(line, " common_"))
+			continue;
+		*semi = 0;
+		sscanf(strrchr(p, ' ') + 1, "%63[a-z_]", name);
+		snprintf(told, sizeof(told), "\n\t\t%s\t", name);
+		p = strstr(entry, told);
+		if (p && (!end || p < end))
+			continue;
+		printf("# not documented: %s.%s\n", event, name);
+		n++;
+	}
+	if (f)
+		fclose(f);
+	return f ? n : 1;
+}
+
+/* Every event and every field of it is documented, and nothing else is. */
+TEST(documented)
+{
+	const char *doc = read_doc("tracepoints-hawk"), *p;
+	char what[512];
+	struct dirent *e;
+	int n = 0;
+	DIR *d;
+
+	if (access(TRACEFS "/events/hawk", F_OK))
+		SKIP(return, "no events/hawk in " TRACEFS " (is tracefs mounted?)");
+	if (!doc)
+		SKIP(return, "HAWK_TEST_ABI is not set");
+	d = opendir(TRACEFS "/events/hawk");
+	ASSERT_NE(NULL, d);
+	while ((e = readdir(d))) {
+		if (strncmp(e->d_name, "hawk_", 5))
+			continue;
+		snprintf(what, sizeof(what), "What:\t\t" TRACEFS "/events/hawk/%s\n", e->d_name);
+		p = strstr(doc, what);
+		EXPECT_NE(NULL, p) TH_LOG("%s is not documented", e->d_name);
+		EXPECT_EQ(0, p ? untold_fields(e->d_name, p) : 0);
+		n++;
+	}
+	closedir(d);
+	for (p = doc; (p = strstr(p, "What:\t\t" TRACEFS "/events/hawk/hawk_")); p++)
+		n--;
+	EXPECT_EQ(0, n) TH_LOG("%d events are not documented, or documented only", n);
 }
 
 TEST_HARNESS_MAIN
