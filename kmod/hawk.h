@@ -164,20 +164,24 @@ u64 hawk_mem_write_bytes(const struct hawk_mem *m);
 
 /**
  * struct hawk_mem_count - bytes moved, of one CPU
- * @bytes: by HAWK_STATS_READ, HAWK_STATS_WRITE
+ * @read: by reloads
+ * @write: by evictions and writing ahead
  */
 struct hawk_mem_count {
-	u64 bytes[2];
+	u64 read;
+	u64 write;
 };
 
 /**
  * struct hawk_as_count - what a space did, of one CPU
  * @op: batch calls
- * @move: moves by flash tier and direction
+ * @read: moves from flash by tier
+ * @write: moves to flash by tier
  */
 struct hawk_as_count {
 	struct hawk_hist op[HAWK_OPS];
-	struct hawk_hist move[HAWK_TIERS_MAX][2];
+	struct hawk_hist read[HAWK_TIERS_MAX];
+	struct hawk_hist write[HAWK_TIERS_MAX];
 };
 
 /**

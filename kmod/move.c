@@ -91,8 +91,10 @@ static void hawk_io_account(struct hawk_io *io)
 	struct hawk_mem *m = io->as->mem[write ? mv->dst_tier : mv->src_tier];
 
 	if (!mv->result) {
-		this_cpu_add(m->count->bytes[write ? HAWK_STATS_WRITE : HAWK_STATS_READ],
-			     io->as->info.block_bytes);
+		if (write)
+			this_cpu_add(m->count->write, io->as->info.block_bytes);
+		else
+			this_cpu_add(m->count->read, io->as->info.block_bytes);
 		return;
 	}
 	atomic64_inc(&m->io_errors);

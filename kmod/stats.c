@@ -121,33 +121,31 @@ void hawk_stats_move(const struct hawk_io *io, u64 latency)
 	u64 bytes = mv->result ? 0 : io->as->info.block_bytes;
 
 	if (mv->kind == HAWK_MOVE_READ)
-		hawk_hist_add(&c->move[mv->src_tier][HAWK_STATS_READ], latency, bytes,
-			      mv->result ? 1 : 0);
+		hawk_hist_add(&c->read[mv->src_tier], latency, bytes, mv->result ? 1 : 0);
 	else if (mv->kind == HAWK_MOVE_WRITE)
-		hawk_hist_add(&c->move[mv->dst_tier][HAWK_STATS_WRITE], latency, bytes,
-			      mv->result ? 1 : 0);
-}
-
-static u64 hawk_mem_bytes(const struct hawk_mem *m, u32 dir)
-{
-	u64 sum = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu_ptr(m->count, cpu)->bytes[dir]);
-	return sum;
+		hawk_hist_add(&c->write[mv->dst_tier], latency, bytes, mv->result ? 1 : 0);
 }
 
 /* Bytes that reloads read from a tier. */
 u64 hawk_mem_read_bytes(const struct hawk_mem *m)
 {
-	return hawk_mem_bytes(m, HAWK_STATS_READ);
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(m->count, cpu)->read);
+	return sum;
 }
 
 /* Bytes that evictions and writing ahead wrote to it. */
 u64 hawk_mem_write_bytes(const struct hawk_mem *m)
 {
-	return hawk_mem_bytes(m, HAWK_STATS_WRITE);
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu_ptr(m->count, cpu)->write);
+	return sum;
 }
 
 /* ---- the page of a space ---- */
@@ -173,14 +171,15 @@ static void hawk_stats_write(struct hawk_as *as)
 	struct hawk_as_count __percpu *c = as->stats.cpu;
 	struct hawk_stats_page *p = as->stats.page;
 
+	BUILD_BUG_ON(sizeof(st) > sizeof(p->stats));
 	lockdep_assert_held(&as->stats.lock);
 	hawk_space_stats(as->space, &st);
 	WRITE_ONCE(p->seq, p->seq + 1);
 	smp_wmb();	/* odd before anything changes; pairs with the reader's acquire */
 	hawk_stats_sum(&p->op[0].count, &c->op[0].count, HAWK_OPS * HAWK_HIST_WORDS);
-	hawk_stats_sum(&p->move[0][0].count, &c->move[0][0].count,
-		       2 * HAWK_TIERS_MAX * HAWK_HIST_WORDS);
-	p->stats = st;
+	hawk_stats_sum(&p->read[0].count, &c->read[0].count, HAWK_TIERS_MAX * HAWK_HIST_WORDS);
+	hawk_stats_sum(&p->write[0].count, &c->write[0].count, HAWK_TIERS_MAX * HAWK_HIST_WORDS);
+	memcpy(p->stats, &st, sizeof(st));
 	p->time_ns = ktime_get_ns();
 	smp_wmb();	/* all of it before it is even; pairs with the reader's barrier */
 	WRITE_ONCE(p->seq, p->seq + 1);

@@ -14,6 +14,7 @@ struct ejob {
 	struct ejob *next;
 	struct ekv *kv;
 	unsigned int op;
+	u64 start;
 	struct hawk_batch b;
 	struct hawk_item item[];
 };
@@ -36,6 +37,7 @@ int async_submit(struct ekv *kv, unsigned int op, struct hawk_batch *b)
 	job->next = NULL;
 	job->kv = kv;
 	job->op = op;
+	job->start = now_ns();
 	job->b = *b;
 	memcpy(job->item, (void *)(uintptr_t)b->items, b->count * sizeof(job->item[0]));
 	job->b.items = (uintptr_t)job->item;
@@ -99,6 +101,7 @@ static void work(struct embed *e, struct ejob *job)
 	ret = embed_get(kv, job->op, &job->b, post_item);
 	if (ret)
 		refuse(job, ret);
+	estats_batch(kv->sp, job->op, &job->b, job->start);
 	post_batch(job);
 	free(job);
 	pthread_mutex_lock(&e->job_lock);

@@ -28,7 +28,10 @@ struct dev_kv {
 	int fd;
 	uint64_t vtlb_bytes;
 	uint64_t ring_bytes;
+	const struct hawk_stats_page *stats;	/* NULL until somebody asks; atomic */
 };
+
+#define STATS_BYTES	((sizeof(struct hawk_stats_page) + 4095) & ~4095ul)
 
 static struct dev *to_dev(struct hawk *h)
 {
@@ -86,6 +89,8 @@ static void dev_kv_close(struct hawk_kv *kv)
 
 	if (kv->ring)
 		munmap(kv->ring, d->ring_bytes);
+	if (d->stats)
+		munmap((void *)d->stats, STATS_BYTES);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (kv->window[t])
 			munmap(kv->window[t], (size_t)kv->frames[t] * kv->block_bytes);
@@ -204,6 +209,27 @@ static int dev_kv_stats(struct hawk_kv *kv, struct hawk_stats *st)
 	return call(to_dev_kv(kv)->fd, HAWK_IOC_STATS, st, "asking for statistics");
 }
 
+static int dev_kv_stats_page(struct hawk_kv *kv, struct hawk_stats_page *page)
+{
+	struct dev_kv *d = to_dev_kv(kv);
+	const struct hawk_stats_page *p = __atomic_load_n(&d->stats, __ATOMIC_ACQUIRE);
+	const struct hawk_stats_page *none = NULL;
+
+	if (!p) {
+		p = mmap(NULL, STATS_BYTES, PROT_READ, MAP_SHARED, d->fd, HAWK_MMAP_STATS);
+		if (p == MAP_FAILED)
+			return hawk_fail(errno == ENXIO || errno == EINVAL ? -EOPNOTSUPP : -errno,
+					 "mapping the statistics");
+		if (!__atomic_compare_exchange_n(&d->stats, &none, p, false, __ATOMIC_ACQ_REL,
+						 __ATOMIC_ACQUIRE)) {
+			munmap((void *)p, STATS_BYTES);	/* another thread was faster */
+			p = none;
+		}
+	}
+	hawk_stats_copy(p, p->size, page);
+	return 0;
+}
+
 static int dev_batch(struct hawk_kv *kv, unsigned int op, struct hawk_batch *b)
 {
 	return call(to_dev_kv(kv)->fd, op, b, "a batch call");
@@ -248,6 +274,7 @@ static const struct hawk_ops dev_ops = {
 	.kv_close = dev_kv_close,
 	.kv_info = dev_kv_info,
 	.kv_stats = dev_kv_stats,
+	.kv_stats_page = dev_kv_stats_page,
 	.batch = dev_batch,
 	.lease_end = dev_lease_end,
 	.ring_open = dev_ring_open,

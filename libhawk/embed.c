@@ -93,6 +93,7 @@ static const struct hawk_ops embed_ops = {
 	.kv_close = embed_kv_close,
 	.kv_info = embed_kv_info,
 	.kv_stats = embed_kv_stats,
+	.kv_stats_page = embed_kv_stats_page,
 	.batch = embed_batch,
 	.lease_end = embed_lease_end,
 	.ring_open = embed_ring_open,

@@ -31,6 +31,7 @@
 #define EMBED_PLAN_MAX	1024	/* moves of a plan, all in flight together */
 #define EMBED_MOVERS	2	/* threads for asynchronous batches */
 #define EMBED_PIN_SHARDS 16
+#define EMBED_STAT_SHARDS 8
 
 /* ---- tiers (embed_tier.c) ---- */
 
@@ -66,6 +67,11 @@ struct ewindow {
 	u32 *chunk;		/* mapped chunk by slot, HAWK_NONE; etier.lock to write */
 };
 
+/* Histograms of some threads (estats.c); atomic. */
+struct estat_shard {
+	struct hawk_hist op[HAWK_STATS_OPS];
+} __attribute__((aligned(64)));
+
 struct espace {
 	struct embed *e;
 	struct espace *next;	/* embed.spaces; embed.admin */
@@ -79,6 +85,7 @@ struct espace {
 	u64 vtlb_bytes;
 	struct hawk_vtlb_entry *vtlb;
 	struct ewindow win[HAWK_TIERS_MAX];
+	struct estat_shard *count;	/* EMBED_STAT_SHARDS */
 };
 
 /* ---- pins (pins.c) ---- */
@@ -192,6 +199,10 @@ int embed_kv_info(struct hawk_kv *kv, struct hawk_space_info *info);
 int embed_kv_stats(struct hawk_kv *kv, struct hawk_stats *st);
 struct espace *espace_next(struct embed *e, struct espace *sp);
 bool espace_grew(struct espace *sp, int ret);
+
+/* estats.c */
+void estats_batch(struct espace *sp, unsigned int op, const struct hawk_batch *b, u64 start);
+int embed_kv_stats_page(struct hawk_kv *kv, struct hawk_stats_page *page);
 
 /* pins.c */
 int pins_add(struct ekv *kv, struct hawk_ref ref);

@@ -28,6 +28,7 @@ static void espace_free(struct espace *sp)
 	if (sp->space)
 		hawk_space_destroy(sp->space);
 	hawk_table_free(sp->vtlb, 1, sp->vtlb_bytes);
+	hawk_table_free(sp->count, EMBED_STAT_SHARDS, sizeof(*sp->count));
 	free(sp);
 }
 
@@ -150,6 +151,9 @@ static int espace_init(struct embed *e, struct espace *sp)
 	sp->vtlb = hawk_table_alloc(1, sp->vtlb_bytes);
 	if (!sp->vtlb)
 		return hawk_fail(-ENOMEM, "space: its translation table");
+	sp->count = hawk_table_alloc(EMBED_STAT_SHARDS, sizeof(*sp->count));
+	if (!sp->count)
+		return hawk_fail(-ENOMEM, "space: its statistics");
 	p.vtlb = sp->vtlb;
 	ret = hawk_space_create(e->engine, &p, &sp->space);
 	if (!ret)

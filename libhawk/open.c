@@ -199,10 +199,3 @@ int hawk_kv_info(struct hawk_kv *kv, struct hawk_space_info *info)
 	info->size = sizeof(*info);
 	return kv->h->ops->kv_info(kv, info);
 }
-
-int hawk_kv_stats(struct hawk_kv *kv, struct hawk_stats *st)
-{
-	memset(st, 0, sizeof(*st));
-	st->size = sizeof(*st);
-	return kv->h->ops->kv_stats(kv, st);
-}

@@ -36,6 +36,7 @@ struct hawk_ops {
 	void (*kv_close)(struct hawk_kv *kv);
 	int (*kv_info)(struct hawk_kv *kv, struct hawk_space_info *info);
 	int (*kv_stats)(struct hawk_kv *kv, struct hawk_stats *st);
+	int (*kv_stats_page)(struct hawk_kv *kv, struct hawk_stats_page *page);
 	int (*batch)(struct hawk_kv *kv, unsigned int op, struct hawk_batch *b);
 	int (*lease_end)(struct hawk_kv *kv, uint64_t lease);
 	int (*ring_open)(struct hawk_kv *kv, unsigned int entries, int efd);
@@ -101,6 +102,10 @@ int hawk_check_space(const struct hawk_space_create *c);
 int hawk_check_name(const char *name);
 int hawk_check_batch(unsigned int op, const struct hawk_batch *b);
 bool hawk_key_is_zero(const uint8_t *key);
+
+/* stats.c */
+void hawk_stats_copy(const struct hawk_stats_page *page, size_t bytes,
+		     struct hawk_stats_page *copy);
 
 /* ring.c */
 uint64_t hawk_ring_bytes(unsigned int entries);

@@ -327,6 +327,7 @@ static int dispatch(struct ekv *kv, unsigned int op, struct hawk_batch *b)
 int embed_batch(struct hawk_kv *base, unsigned int op, struct hawk_batch *b)
 {
 	struct ekv *kv = to_ekv(base);
+	u64 start = now_ns();
 	int ret;
 
 	ret = check_tier(kv, b);
@@ -335,7 +336,9 @@ int embed_batch(struct hawk_kv *base, unsigned int op, struct hawk_batch *b)
 	if (b->flags & HAWK_BATCH_ASYNC)
 		return async_submit(kv, op, b);
 	ret = dispatch(kv, op, b);
-	if (!ret)
-		batch_finish(b);
-	return ret;
+	if (ret)
+		return ret;
+	batch_finish(b);
+	estats_batch(kv->sp, op, b, start);
+	return 0;
 }

@@ -698,10 +698,6 @@ struct hawk_stats {
 /* The place of a batch call, such as HAWK_IOC_ALLOC, in hawk_stats_page.op */
 #define HAWK_STATS_OP(cmd)	((cmd) - HAWK_IOC_ALLOC)
 
-/* The two directions in hawk_stats_page.move */
-#define HAWK_STATS_READ		0		/* reloads from the tier */
-#define HAWK_STATS_WRITE	1		/* writes to it */
-
 /**
  * struct hawk_hist - how often, how much, how long (384 bytes)
  * @count: calls, or moves of one block each
@@ -732,9 +728,10 @@ struct hawk_hist {
  * @time_ns: when it was last, CLOCK_MONOTONIC, nanoseconds
  * @reserved: 0
  * @op: batch calls, by HAWK_STATS_OP()
- * @move: moves by flash tier and direction (HAWK_STATS_READ, HAWK_STATS_WRITE)
- * @stats: what HAWK_IOC_STATS gives; its @size tells how much of it there is
- * @room: @stats may grow to this
+ * @read: moves from flash, reloads, by tier
+ * @write: moves to flash, by tier
+ * @stats: what HAWK_IOC_STATS gives: a struct hawk_stats, of as many bytes as its
+ *	size says, to be copied out
  *
  * Everything counts from the making of the space, by all who have it attached, and
  * nothing else. Mapping the page and HAWK_IOC_STATS bring it up to date at once.
@@ -751,11 +748,9 @@ struct hawk_stats_page {
 	__aligned_u64 time_ns;
 	__aligned_u64 reserved[5];
 	struct hawk_hist op[HAWK_STATS_OPS];
-	struct hawk_hist move[HAWK_TIERS_MAX][2];
-	union {
-		struct hawk_stats stats;
-		__u8 room[HAWK_STATS_ROOM];
-	};
+	struct hawk_hist read[HAWK_TIERS_MAX];
+	struct hawk_hist write[HAWK_TIERS_MAX];
+	__u8 stats[HAWK_STATS_ROOM];
 };
 
 /* ---- ioctl numbers; _IO, so that a structure may grow ---- */

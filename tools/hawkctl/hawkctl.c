@@ -20,7 +20,7 @@ static const char usage[] =
 	"  tier add-host SIZE        add host memory; prints the tier's id\n"
 	"  tier add-blk PATH         add a block device or a file; prints the tier's id\n"
 	"  tier del ID               remove a tier that no space uses\n"
-	"  stats NAME                counters of a named space\n"
+	"  stats NAME                counters and times of a named space\n"
 	"\n"
 	"Options\n"
 	"  --kv URL      device (default: $HAWK_URL, else dev:/dev/hawk)\n"
@@ -139,16 +139,16 @@ static int cmd_tier_del(struct ctl *c, const char *id)
 static int cmd_stats(struct ctl *c, const char *name)
 {
 	struct hawk_space_info info = { .size = sizeof(info) };
-	struct hawk_stats st = { .size = sizeof(st) };
+	struct hawk_stats_page page;
 	struct hawk_kv *kv;
 	int ret = 0;
 
 	if (hawk_kv_attach(c->dev, name, &kv))
 		return fail(name);
-	if (hawk_kv_info(kv, &info) || hawk_kv_stats(kv, &st))
+	if (hawk_kv_info(kv, &info) || hawk_kv_stats_page(kv, &page))
 		ret = fail("cannot read the space");
 	else
-		print_stats(name, &info, &st, c->json);
+		print_stats(name, &info, &page, c->json);
 	hawk_kv_close(kv);
 	return ret;
 }

@@ -2,6 +2,7 @@
 /* print.c - see print.h */
 #include "print.h"
 
+#include <hawk/hawk.h>
 #include <jansson.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@ static const struct {
 	{ HAWK_FEAT_TIER_HOST, "tier-host" }, { HAWK_FEAT_TIER_BLK, "tier-blk" },
 	{ HAWK_FEAT_LEASE, "lease" },	      { HAWK_FEAT_ASYNC, "async" },
 	{ HAWK_FEAT_NAMED, "named-spaces" },  { HAWK_FEAT_CRC, "crc" },
+	{ HAWK_FEAT_STATS_PAGE, "stats-page" },
 };
 
 #define N_FEATURES (sizeof(features) / sizeof(features[0]))
@@ -135,24 +137,105 @@ static __u64 stat_value(const struct hawk_stats *st, size_t off)
 	return v;
 }
 
-void print_stats(const char *name, const struct hawk_space_info *info, const struct hawk_stats *st,
-		 bool json)
+/* Calls in the order of their numbers, HAWK_STATS_OP() */
+static const char *const ops[] = {
+	"alloc", "put", "lookup", "pin", "unpin", "get", "reload", "fork", "unshare", "free",
+	"translate",
+};
+
+#define N_OPS (sizeof(ops) / sizeof(ops[0]))
+
+static const char *const dirs[] = { "read", "write" };
+
+static json_t *hist_json(const struct hawk_hist *h, const char *items)
 {
+	json_t *o, *buckets = json_array();
+	unsigned int i, last = 0;
+
+	for (i = 0; i < HAWK_STATS_BUCKETS; i++)
+		if (h->bucket[i])
+			last = i + 1;
+	for (i = 0; i < last; i++)
+		json_array_append_new(buckets, json_integer((json_int_t)h->bucket[i]));
+	o = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "count", (json_int_t)h->count, items,
+		      (json_int_t)h->items, "failed", (json_int_t)h->failed, "total_ns",
+		      (json_int_t)h->ns, "p50_ns", (json_int_t)hawk_hist_quantile(h, 500), "p99_ns",
+		      (json_int_t)hawk_hist_quantile(h, 990), "log2_ns", buckets);
+	return o;
+}
+
+static void hist_line(const char *name, const struct hawk_hist *h, double items, const char *unit)
+{
+	printf("%-16s %10llu %12.1f %-5s %8llu %12.1f %12.1f\n", name,
+	       (unsigned long long)h->count, items, unit, (unsigned long long)h->failed,
+	       hawk_hist_quantile(h, 500) / 1e3, hawk_hist_quantile(h, 990) / 1e3);
+}
+
+static void print_hists(const struct hawk_stats_page *p)
+{
+	const struct hawk_hist *h;
+	char name[32];
+	unsigned int i, d;
+
+	printf("\n%-16s %10s %12s %-5s %8s %12s %12s\n", "call or move", "count", "amount", "", "failed",
+	       "p50_us", "p99_us");
+	for (i = 0; i < N_OPS; i++)
+		if (p->op[i].count)
+			hist_line(ops[i], &p->op[i], (double)p->op[i].items, "items");
+	for (i = 0; i < HAWK_TIERS_MAX; i++)
+		for (d = 0; d < 2; d++) {
+			h = d ? &p->write[i] : &p->read[i];
+			snprintf(name, sizeof(name), "tier%u %s", i, dirs[d]);
+			if (h->count)
+				hist_line(name, h, h->items / 1048576.0, "MiB");
+		}
+}
+
+static void add_hists(json_t *o, const struct hawk_stats_page *p)
+{
+	json_t *calls = json_object(), *moves = json_array(), *m;
+	const struct hawk_hist *h;
+	unsigned int i, d;
+
+	for (i = 0; i < N_OPS; i++)
+		if (p->op[i].count)
+			json_object_set_new(calls, ops[i], hist_json(&p->op[i], "items"));
+	for (i = 0; i < HAWK_TIERS_MAX; i++)
+		for (d = 0; d < 2; d++) {
+			h = d ? &p->write[i] : &p->read[i];
+			if (!h->count)
+				continue;
+			m = hist_json(h, "bytes");
+			json_object_set_new(m, "tier", json_integer(i));
+			json_object_set_new(m, "direction", json_string(dirs[d]));
+			json_array_append_new(moves, m);
+		}
+	json_object_set_new(o, "calls", calls);
+	json_object_set_new(o, "moves", moves);
+}
+
+void print_stats(const char *name, const struct hawk_space_info *info,
+		 const struct hawk_stats_page *page, bool json)
+{
+	struct hawk_stats st;
 	json_t *o;
 	size_t i;
 
+	memcpy(&st, page->stats, sizeof(st));
 	if (!json) {
 		printf("%-16s %s\n%-16s %u\n%-16s %u\n", "space", name, "block_bytes",
 		       info->block_bytes, "block_tokens", info->block_tokens);
 		for (i = 0; i < N_STATS; i++)
 			printf("%-16s %llu\n", stats[i].name,
-			       (unsigned long long)stat_value(st, stats[i].off));
+			       (unsigned long long)stat_value(&st, stats[i].off));
+		print_hists(page);
 		return;
 	}
 	o = json_pack("{s:s, s:i, s:i}", "space", name, "block_bytes", (int)info->block_bytes,
 		      "block_tokens", (int)info->block_tokens);
 	for (i = 0; i < N_STATS; i++)
 		json_object_set_new(o, stats[i].name,
-				    json_integer((json_int_t)stat_value(st, stats[i].off)));
+				    json_integer((json_int_t)stat_value(&st, stats[i].off)));
+	add_hists(o, page);
 	print_json(o);
 }

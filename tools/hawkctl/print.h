@@ -9,7 +9,7 @@
 void print_query(const struct hawk_query *q, const char *backend, bool json);
 void print_tiers(const struct hawk_tier_info *ti, unsigned int n, bool json);
 void print_tier_id(unsigned int tier, bool json);
-void print_stats(const char *name, const struct hawk_space_info *info, const struct hawk_stats *st,
-		 bool json);
+void print_stats(const char *name, const struct hawk_space_info *info,
+		 const struct hawk_stats_page *page, bool json);
 
 #endif

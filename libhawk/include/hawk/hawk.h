@@ -104,6 +104,25 @@ int hawk_kv_info(struct hawk_kv *kv, struct hawk_space_info *info);
 int hawk_kv_stats(struct hawk_kv *kv, struct hawk_stats *st);
 
 /**
+ * hawk_kv_stats_page() - counters and histograms of a space, of one moment
+ * @page: out
+ *
+ * Kernel backend: a copy of the mapped page, which is at most @page->period_ms old;
+ * only the first call on @kv makes a system call, and hawk_kv_stats() brings the
+ * page up to date. Embedded: of now, without moves (all zero).
+ *
+ * Return: 0; -EOPNOTSUPP (the kernel has no such page); -ENOMEM.
+ */
+int hawk_kv_stats_page(struct hawk_kv *kv, struct hawk_stats_page *page);
+
+/**
+ * hawk_hist_quantile() - the time that @permille of 1000 stay below
+ * @permille: 500 for the median, 990 for p99; at most 1000
+ * Return: nanoseconds, exact to the factor 2 of a bucket; 0: nothing was counted.
+ */
+uint64_t hawk_hist_quantile(const struct hawk_hist *h, unsigned int permille);
+
+/**
  * struct hawk_opts - options of a batch call; NULL means all zero
  * @flags: HAWK_BATCH_*
  * @tier: host tier to prefer plus one, 0 for any
