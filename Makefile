@@ -13,6 +13,7 @@
 
 # SAN=address,undefined or SAN=thread: sanitized, in a build folder of its own
 BUILD	:= build$(if $(SAN),/$(if $(findstring thread,$(SAN)),tsan,asan))
+VERSION	:= 0.1
 CC	?= gcc
 PREFIX	?= /usr/local
 DESTDIR	?=

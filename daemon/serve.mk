@@ -34,6 +34,10 @@ TESTS_UNIT += $(HAWKD_TESTS)
 .PHONY: install install-hawkd
 install: install-hawkd
 install-hawkd: $(BUILD)/bin/hawkd
-	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/man/man8
+	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/man/man8 \
+		$(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/doc/hawk
 	install -m 755 $< $(DESTDIR)$(PREFIX)/sbin/
 	install -m 644 daemon/man/hawkd.8 $(DESTDIR)$(PREFIX)/share/man/man8/
+	sed 's|@PREFIX@|$(PREFIX)|g' daemon/packaging/hawkd.service.in \
+		>$(DESTDIR)$(PREFIX)/lib/systemd/system/hawkd.service
+	install -m 644 daemon/packaging/hawkd.env $(DESTDIR)$(PREFIX)/share/doc/hawk/

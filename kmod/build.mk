@@ -31,3 +31,5 @@ $(MODULE_KERNELS:%=module-%): module-%:
 	@echo "  KBUILD  hawk.ko for $*"
 	@tools/lab/build-module --kernel $* >$(BUILD)/kmod-$*.log 2>&1 || \
 		{ cat $(BUILD)/kmod-$*.log; exit 1; }
+
+include kmod/packaging/packaging.mk

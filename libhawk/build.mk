@@ -3,7 +3,6 @@
 # libhawk: the engine, the public calls and the two backends, as a static and a
 # shared library; its man pages, its pkg-config file, its tests.
 
-LIBHAWK_VERSION := 0.1
 LIBHAWK_SRCS	:= $(wildcard libhawk/*.c) $(wildcard kmod/core/*.c)
 LIBHAWK_OBJS	:= $(LIBHAWK_SRCS:%.c=$(BUILD)/obj/%.o)
 LIBHAWK_A	:= $(BUILD)/lib/libhawk.a
@@ -33,7 +32,7 @@ $(LIBHAWK_SO): $(LIBHAWK_OBJS) libhawk/libhawk.map
 .PHONY: libhawk-pc
 $(BUILD)/lib/libhawk.pc: libhawk-pc libhawk/libhawk.pc.in
 	@mkdir -p $(@D)
-	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(LIBHAWK_VERSION)|' \
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' \
 		libhawk/libhawk.pc.in >$@
 
 # A page has a link for each further name in its NAME section
