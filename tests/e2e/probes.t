@@ -25,6 +25,12 @@ TOP = HERE.parents[1]
 ANSWERS = {
     "eventfd_signal_1arg": "no yes yes",
     "kiocb_start_write": "yes yes yes",     # 6.6, and Debian's 6.1 by backport
+    "uring_cmd": "yes yes no",
+    "uring_cmd_cancel": "no yes yes",
+    "uring_cmd_done_res2": "yes yes no",
+    "uring_cmd_h": "no yes yes",
+    "uring_cmd_sqe": "no yes yes",
+    "uring_cmd_tw": "no no yes",
     "vm_flags_set": "no yes yes",
 }
 COLUMNS = {"6.1": 0, "6.12": 1, "newest": 2}
