@@ -10,13 +10,14 @@
  *	ekv      a handle on a space, with its pins, leases and ring
  *
  * Locks, in the order in which they may be taken
- *	embed.admin > etier.lock
+ *	embed.drain_lock > embed.admin > etier.lock
  *	embed.lease_lock, pin shards > the engine's
  *	embed.wait_lock, embed.job_lock, embed.io_lock, ekv.ring_lock: leaves
- * None is held while blocks are moved.
+ * None but drain_lock is held while blocks are moved; embed_share.c tells who may
+ * wait for that.
  *
- * Threads: the caller's own does the I/O of its batches.  The keeper ends leases
- * and writes cold blocks ahead (keeper.c); movers run asynchronous batches
+ * Threads: the caller's own does the I/O of its batches.  The keeper ends leases,
+ * writes cold blocks ahead and shares chunks out (keeper.c); movers run asynchronous batches
  * (async.c).
  */
 #ifndef HAWK_EMBED_H
@@ -76,9 +77,11 @@ struct espace {
 	struct embed *e;
 	struct espace *next;	/* embed.spaces; embed.admin */
 	u32 refs;		/* handles and the name; embed.admin */
-	u32 walkers;		/* the keeper, while it works on it; embed.admin */
+	u32 walkers;		/* others who work on it; embed.admin */
 	bool ending;		/* walkers shall leave; atomic */
 	bool named;		/* registered under its name; embed.admin */
+	u32 starved;		/* tiers in which it wants a chunk, a bit mask; atomic */
+	u64 claimed[HAWK_TIERS_MAX];	/* when one was last taken for it; drain_lock */
 	struct hawk_space *space;
 	struct hawk_space_create geo;	/* as created */
 	u32 frames_per_chunk;
@@ -133,6 +136,7 @@ struct embed {
 	struct hawk_engine *engine;
 	u32 writeback;			/* per 1024, 0: off */
 	pthread_mutex_t admin;		/* serialises making and ending tiers and spaces */
+	pthread_mutex_t drain_lock;	/* one chunk is emptied at a time */
 	struct etier tier[HAWK_TIERS_MAX];
 	struct espace *spaces;
 	pthread_cond_t walked;		/* a walker has left a space; embed.admin */
@@ -156,6 +160,7 @@ struct embed {
 	bool keeper_stop;
 	bool keeper_poked;		/* look at the leases again */
 	bool keeper_write;		/* blocks were put: look for cold ones; atomic to read */
+	bool keeper_share;		/* a space is starved */
 
 	pthread_mutex_t job_lock;	/* guards the jobs */
 	pthread_cond_t job_cond;	/* work for movers */
@@ -203,6 +208,12 @@ bool espace_grew(struct espace *sp, int ret);
 /* estats.c */
 void estats_batch(struct espace *sp, unsigned int op, const struct hawk_batch *b, u64 start);
 int embed_kv_stats_page(struct hawk_kv *kv, struct hawk_stats_page *page);
+
+/* embed_share.c */
+void share_note(struct espace *sp);
+void share_all(struct embed *e);
+bool share_now(struct espace *sp);
+int embed_tier_empty(struct embed *e, u32 tier);
 
 /* pins.c */
 int pins_add(struct ekv *kv, struct hawk_ref ref);
@@ -266,6 +277,7 @@ void run_start(struct run *r, struct ekv *kv, struct hawk_batch *b);
 void run_end(struct run *r);
 void run_pass(struct run *r);
 int run_step(struct run *r);
+bool run_more(struct run *r);
 int run_pin(struct ekv *kv, u64 vt, struct hawk_ref ref);
 int item_check(const struct hawk_item *it, u32 flags);
 void batch_finish(struct hawk_batch *b);
@@ -281,6 +293,7 @@ void movers_stop(struct embed *e);
 int keeper_start(struct embed *e);
 void keeper_stop(struct embed *e);
 void keeper_kick(struct embed *e, bool write);
+void keeper_kick_share(struct embed *e);
 int embed_ring_open(struct hawk_kv *kv, unsigned int entries, int efd);
 void embed_ring_close(struct ekv *kv);
 int ering_reserve(struct ekv *kv, u32 n);

@@ -315,5 +315,7 @@ bool embed_clean(struct embed *e)
 
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		any |= clean_tier(e, t);
+	if (any)
+		moved_note(e);	/* who waits for room may look again */
 	return any;
 }

@@ -73,6 +73,8 @@ static int bring_in(struct get *g, u32 i, u64 now)
 			gi->move = r->plan.n - 1;
 		return RUN_PENDING;
 	}
+	if (ret == -ENOSPC && run_more(r))
+		return RUN_PENDING;
 	return ret == -EAGAIN ? RUN_PENDING : ret;
 }
 

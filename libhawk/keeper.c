@@ -4,7 +4,8 @@
  *
  * It ends leases when their time has come, and after blocks were put it writes
  * cold ones to flash until embed.writeback of 1024 frames are clean or free, so
- * that making room is mostly a matter of forgetting a frame.
+ * that making room is mostly a matter of forgetting a frame.  It also takes chunks
+ * from spaces that have more for those that have less (embed_share.c).
  */
 #include <time.h>
 
@@ -55,7 +56,7 @@ static void doze(struct embed *e, u64 until)
 {
 	struct timespec ts = { (time_t)(until / NS), (long)(until % NS) };
 
-	if (e->keeper_stop || e->keeper_poked || e->keeper_write)
+	if (e->keeper_stop || e->keeper_poked || e->keeper_write || e->keeper_share)
 		return;
 	if (until)
 		pthread_cond_timedwait(&e->keeper_cond, &e->keeper_lock, &ts);
@@ -67,14 +68,18 @@ static void *keeper(void *arg)
 {
 	struct embed *e = arg;
 	u64 next_lease;
-	bool write;
+	bool write, starved;
 
 	pthread_mutex_lock(&e->keeper_lock);
 	while (!e->keeper_stop) {
 		write = e->keeper_write;
+		starved = e->keeper_share;
+		e->keeper_share = false;
 		__atomic_store_n(&e->keeper_write, false, __ATOMIC_RELAXED);
 		e->keeper_poked = false;
 		pthread_mutex_unlock(&e->keeper_lock);
+		if (starved)
+			share_all(e);
 		if (write)
 			write_ahead(e);
 		next_lease = leases_expire(e, now_ns());
@@ -95,6 +100,15 @@ void keeper_kick(struct embed *e, bool write)
 		__atomic_store_n(&e->keeper_write, true, __ATOMIC_RELAXED);
 	else
 		e->keeper_poked = true;
+	pthread_cond_signal(&e->keeper_cond);
+	pthread_mutex_unlock(&e->keeper_lock);
+}
+
+/* A space is starved. */
+void keeper_kick_share(struct embed *e)
+{
+	pthread_mutex_lock(&e->keeper_lock);
+	e->keeper_share = true;
 	pthread_cond_signal(&e->keeper_cond);
 	pthread_mutex_unlock(&e->keeper_lock);
 }

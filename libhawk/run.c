@@ -21,6 +21,7 @@ void run_start(struct run *r, struct ekv *kv, struct hawk_batch *b)
 void run_end(struct run *r)
 {
 	planner_leave(r->kv->sp->e);
+	share_note(r->kv->sp);
 }
 
 /* A pass over the items begins. */
@@ -51,6 +52,14 @@ int run_step(struct run *r)
 	if (ret == -EAGAIN && embed_clean(e))
 		return 0;
 	return ret;
+}
+
+/* The engine says there is no room.  Return: whether to look again. */
+bool run_more(struct run *r)
+{
+	struct espace *sp = r->kv->sp;
+
+	return embed_clean(sp->e) || r->plan.n || share_now(sp);
 }
 
 /* Notes a pin that the engine has given; drops it if that fails. */

@@ -44,7 +44,7 @@ static int alloc_one(struct run *r, struct hawk_item *it, u64 now)
 	} while (espace_grew(r->kv->sp, ret));
 	if (ret == -EAGAIN)
 		return nowait ? -EAGAIN : RUN_PENDING;
-	if (ret == -ENOSPC && embed_clean(r->kv->sp->e))
+	if (ret == -ENOSPC && !nowait && run_more(r))
 		return RUN_PENDING;
 	if (ret)
 		return ret;
@@ -112,6 +112,8 @@ static int unshare_one(struct run *r, struct hawk_item *it)
 	do {
 		run_pass(r);
 		ret = pins_unshare(kv, it->lid, now_ns(), &r->plan, &vt);
+		if (ret == -ENOSPC && run_more(r))
+			ret = -EAGAIN;
 		if (ret == -EAGAIN)
 			step = run_step(r);
 	} while ((ret == -EAGAIN && !step) || espace_grew(kv->sp, ret));

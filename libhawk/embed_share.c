@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+/*
+ * embed_share.c - chunks are taken from spaces, for others or because a tier goes
+ *
+ * A space that had to evict although it may own more is starved (run_end() notes
+ * it).  The keeper then takes one chunk from the space that has most above its
+ * minimum, if that has at least two more than the starved one: its blocks move to
+ * flash, or are dropped if that is full, the chunk is zeroed and kept for the one
+ * it was taken for.  Who cannot go on without room does this himself.
+ *
+ * One chunk is emptied at a time: embed.drain_lock.  It is held while blocks are
+ * moved and while waiting for the moves of others, so a thread that may have moves
+ * of its own ahead of it must not wait for it.
+ */
+#include "embed.h"
+
+#define AT_ONCE		64	/* moves in flight */
+#define ROUNDS		64	/* then the drive or the users of the blocks do not let it */
+#define CLAIM_NS	5000000000ull	/* for so long a chunk is kept for a starved space */
+#define WAIT_NS		100000000ull	/* for moves of others, at a time */
+
+/* Run the drain that has been started.  Return: whether the chunk is empty. */
+static bool drain_run(struct espace *sp, u32 tier, u32 flags)
+{
+	struct embed *e = sp->e;
+	struct hawk_move move[AT_ONCE];
+	struct hawk_plan plan = { .max = AT_ONCE, .move = move };
+	u32 round, busy, seen, n;
+	int ret;
+
+	for (round = 0; round < ROUNDS; round++) {
+		if (hawk_load(&sp->ending))
+			return false;
+		seen = moved_count(e);
+		ret = hawk_space_drain(sp->space, tier, flags, &plan, &busy);
+		n = plan.n;
+		plan_run(sp, &plan);
+		if (espace_grew(sp, ret))
+			continue;
+		if (ret != -EAGAIN)
+			return !ret;
+		if (!n && moved_wait(e, seen, now_ns() + WAIT_NS) == -EAGAIN)
+			return false;
+	}
+	return false;
+}
+
+/*
+ * Take one chunk of @tier from a space; the caller holds drain_lock and is counted
+ * as a planner.  Return: whether it could be had.
+ */
+static bool take_chunk(struct espace *sp, u32 tier, u32 flags, struct hawk_space *claim)
+{
+	u32 slot = hawk_space_drain_pick(sp->space, tier, now_ns());
+
+	if (slot == HAWK_NONE || hawk_space_drain_start(sp->space, tier, slot))
+		return false;
+	if (!drain_run(sp, tier, flags)) {
+		hawk_space_drain_cancel(sp->space, tier);
+		return false;
+	}
+	hawk_space_drain_finish(sp->space, tier, claim);
+	embed_clean(sp->e);
+	return true;
+}
+
+/* Those whom share_now() sent away look again. */
+static void drain_end(struct embed *e)
+{
+	pthread_mutex_unlock(&e->drain_lock);
+	moved_note(e);
+}
+
+/* The space that can spare a chunk for @asker and stays until donor_put(), or NULL. */
+static struct espace *donor_get(struct embed *e, const struct espace *asker, u32 tier, u64 now)
+{
+	struct espace *sp, *donor = NULL;
+	s64 excess, most = hawk_space_excess(asker->space, tier) + 2;
+
+	pthread_mutex_lock(&e->admin);
+	for (sp = e->spaces; sp; sp = sp->next) {
+		if (sp == asker || !sp->refs)
+			continue;
+		/* what it has not come for in all this time is free for others */
+		if (now - sp->claimed[tier] > CLAIM_NS)
+			hawk_space_unclaim(sp->space, tier);
+		excess = hawk_space_excess(sp->space, tier);
+		if (excess < most)
+			continue;
+		most = excess;
+		donor = sp;
+	}
+	if (donor)
+		donor->walkers++;
+	pthread_mutex_unlock(&e->admin);
+	return donor;
+}
+
+static void donor_put(struct espace *sp)
+{
+	struct embed *e = sp->e;
+
+	pthread_mutex_lock(&e->admin);
+	sp->walkers--;
+	pthread_cond_broadcast(&e->walked);
+	pthread_mutex_unlock(&e->admin);
+}
+
+/* One chunk of @tier for @asker; the caller holds drain_lock and is a planner. */
+static bool share(struct espace *asker, u32 tier)
+{
+	struct embed *e = asker->e;
+	u64 now = now_ns();
+	struct espace *donor = donor_get(e, asker, tier, now);
+	bool got;
+
+	if (!donor)
+		return false;
+	asker->claimed[tier] = now;
+	got = take_chunk(donor, tier, 0, asker->space);
+	donor_put(donor);
+	return got;
+}
+
+/**
+ * share_note() - after a batch: has it been short of chunks?
+ *
+ * If so the keeper is told.
+ */
+void share_note(struct espace *sp)
+{
+	u32 t, starved = 0;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (hawk_space_starved(sp->space, t))
+			starved |= 1u << t;
+	if (!starved)
+		return;
+	__atomic_fetch_or(&sp->starved, starved, __ATOMIC_RELAXED);
+	keeper_kick_share(sp->e);
+}
+
+/* share_all() - the keeper: a chunk for each space that is starved */
+void share_all(struct embed *e)
+{
+	struct espace *sp = NULL;
+	u32 t, starved;
+
+	pthread_mutex_lock(&e->drain_lock);
+	planner_enter(e);
+	while ((sp = espace_next(e, sp))) {
+		starved = __atomic_exchange_n(&sp->starved, 0, __ATOMIC_RELAXED);
+		for (t = 0; t < HAWK_TIERS_MAX; t++)
+			if (starved & 1u << t)
+				share(sp, t);
+	}
+	planner_leave(e);
+	drain_end(e);
+}
+
+/**
+ * share_now() - a batch that has no move ahead of it finds no room at all
+ * Return: whether to look again: a chunk was taken for it, or others are at it.
+ */
+bool share_now(struct espace *sp)
+{
+	struct embed *e = sp->e;
+	bool again = false;
+	u32 t;
+
+	if (pthread_mutex_trylock(&e->drain_lock))
+		return true;
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (sp->win[t].base && hawk_space_starved(sp->space, t))
+			again |= share(sp, t);
+	drain_end(e);
+	return again;
+}
+
+/* ---- a tier goes ---- */
+
+/* All chunks that a space has of it.  Return: 0 or -EBUSY (some are in use). */
+static int leave(struct espace *sp, u32 tier)
+{
+	while (hawk_space_leave(sp->space, tier))
+		if (!take_chunk(sp, tier, HAWK_DRAIN_DROP, NULL))
+			return -EBUSY;
+	return 0;
+}
+
+/**
+ * embed_tier_empty() - take all chunks of a tier from the spaces, and their quota
+ *
+ * Blocks that find no other place are dropped.  On failure the tier stays in use,
+ * but spaces that have already left it do not come back.
+ * Return: 0; -ENOENT; -EBUSY (pinned blocks).
+ */
+int embed_tier_empty(struct embed *e, u32 tier)
+{
+	struct espace *sp = NULL;
+	int ret = hawk_tier_leave(e->engine, tier, true), one;
+
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&e->drain_lock);
+	planner_enter(e);
+	while ((sp = espace_next(e, sp))) {
+		one = leave(sp, tier);
+		ret = ret ? ret : one;
+	}
+	planner_leave(e);
+	drain_end(e);
+	if (ret)
+		hawk_tier_leave(e->engine, tier, false);
+	return ret;
+}

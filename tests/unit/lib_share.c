@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+/*
+ * lib_share.c - spaces that want more than there is get equal shares
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "libfixture.h"
+
+#define MIB	(1ull << 20)
+#define CHUNKS	4u		/* of DRAM */
+#define FRAMES	(CHUNKS * FX_CHUNK_FRAMES)
+
+static uint64_t chunks(struct hawk_kv *kv, unsigned int tier)
+{
+	struct hawk_stats st;
+
+	assert_ok(hawk_kv_stats(kv, &st));
+	return st.chunks[tier];
+}
+
+static bool all_zero(const unsigned char *b)
+{
+	uint32_t i;
+
+	for (i = 0; i < FX_BLOCK; i++)
+		if (b[i])
+			return false;
+	return true;
+}
+
+/* One more block; a frame that this space has never had before holds zeroes. */
+static void put_new(struct hawk_kv *kv, uint32_t n, bool seen[FRAMES])
+{
+	struct hawk_item it = { .lid = fx_lid(n) };
+	uint32_t frame;
+
+	assert_int_equal(hawk_alloc(kv, &it, 1, NULL), 1);
+	frame = HAWK_VT_FRAME(it.vt);
+	assert_in_range(frame, 0, FRAMES - 1);
+	if (!seen[frame])
+		assert_true(all_zero(hawk_addr(kv, it.vt)));
+	seen[frame] = true;
+	fx_fill(hawk_addr(kv, it.vt), n, 2);
+	fx_key(&it, n, 2);
+	assert_int_equal(hawk_put(kv, &it, 1, NULL), 1);
+}
+
+/* All blocks of both have a place on flash: nothing is lost on the way. */
+static void late_comer(void **state)
+{
+	bool seen[FRAMES] = { false };
+	struct hawk_kv_params p;
+	struct hawk_kv *late;
+	uint32_t n, put = 0;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, CHUNKS * 2 * MIB, 32 * MIB);
+	fx_put(f.kv, 0, FRAMES, 1);
+	assert_int_equal(chunks(f.kv, f.dram), CHUNKS);
+	p = fx_params(&f);
+	assert_ok(hawk_kv_create(f.h, &p, &late));
+	while (chunks(late, f.dram) < CHUNKS / 2) {
+		if (put < FRAMES)
+			put_new(late, put++, seen);
+		else
+			assert_int_equal(fx_get(late, put++ % FRAMES, 2), 0);
+		sched_yield();
+	}
+	assert_int_equal(chunks(f.kv, f.dram), CHUNKS / 2);
+	for (n = put < FRAMES ? put : FRAMES; n < FRAMES; n++)
+		put_new(late, n, seen);
+	for (n = 0; n < FRAMES; n++) {
+		assert_int_equal(fx_get(f.kv, n, 1), 0);
+		assert_int_equal(fx_get(late, n, 2), 0);
+	}
+	assert_int_equal(chunks(f.kv, f.dram), CHUNKS / 2);
+	hawk_kv_close(late);
+	fx_close(&f);
+}
+
+/* Who has nothing at all gets a chunk at once, though nothing can be evicted for it. */
+static void from_nothing(void **state)
+{
+	struct hawk_kv_params p;
+	struct hawk_kv *late;
+	struct hawk_item it = { .lid = fx_lid(0) };
+	struct fx f;
+	uint32_t n, left = 0;
+
+	(void)state;
+	fx_open(&f, CHUNKS * 2 * MIB, 0);
+	fx_put(f.kv, 0, FRAMES, 1);
+	p = fx_params(&f);
+	assert_ok(hawk_kv_create(f.h, &p, &late));
+	assert_int_equal(hawk_alloc(late, &it, 1, NULL), 1);
+	assert_true(all_zero(hawk_addr(late, it.vt)));
+	/* a quarter of the other's blocks is lost, the rest is right */
+	for (n = 0; n < FRAMES; n++)
+		left += !fx_get(f.kv, n, 1);
+	assert_int_equal(left, FRAMES - FX_CHUNK_FRAMES);
+	hawk_kv_close(late);
+	fx_close(&f);
+}
+
+/* What is pinned is not taken, and who cannot get anything is told so. */
+static void pinned(void **state)
+{
+	struct hawk_item it[CHUNKS], one = { .lid = fx_lid(0) };
+	struct hawk_kv_params p;
+	struct hawk_kv *late;
+	struct fx f;
+	uint32_t n;
+
+	(void)state;
+	fx_open(&f, CHUNKS * 2 * MIB, 0);
+	fx_put(f.kv, 0, FRAMES, 1);
+	for (n = 0; n < CHUNKS; n++)
+		it[n] = (struct hawk_item) { .lid = fx_lid(n * FX_CHUNK_FRAMES) };
+	assert_int_equal(hawk_pin(f.kv, it, CHUNKS), CHUNKS);
+	p = fx_params(&f);
+	assert_ok(hawk_kv_create(f.h, &p, &late));
+	assert_int_equal(hawk_alloc(late, &one, 1, NULL), 0);
+	assert_int_equal(one.status, -ENOSPC);
+	for (n = 0; n < CHUNKS; n++)
+		assert_true(fx_is(hawk_addr(f.kv, it[n].vt), n * FX_CHUNK_FRAMES, 1));
+	assert_int_equal(hawk_unpin(f.kv, it, CHUNKS), CHUNKS);
+	assert_int_equal(hawk_alloc(late, &one, 1, NULL), 1);
+	hawk_kv_close(late);
+	fx_close(&f);
+}
+
+/* ---- several spaces, one of which comes and goes ---- */
+
+#define USERS	3
+#define ROUNDS	20
+
+struct user {
+	pthread_t thread;
+	struct fx *f;
+	uint32_t salt;
+};
+
+/* Others may have all memory pinned, or on its way. */
+static void put_patiently(struct hawk_kv *kv, uint32_t n, uint32_t salt)
+{
+	struct hawk_item it;
+
+	for (;;) {
+		it = (struct hawk_item) { .lid = fx_lid(n) };
+		if (hawk_alloc(kv, &it, 1, NULL) == 1)
+			break;
+		assert_true(it.status == -ENOSPC || it.status == -EAGAIN);
+		sched_yield();
+	}
+	fx_fill(hawk_addr(kv, it.vt), n, salt);
+	fx_key(&it, n, salt);
+	assert_int_equal(hawk_put(kv, &it, 1, NULL), 1);
+}
+
+/* Puts more than fits and reads it back: right, or gone. */
+static void round_of(struct hawk_kv *kv, uint32_t salt)
+{
+	uint32_t n;
+	int ret;
+
+	for (n = 0; n < FRAMES / 2; n++)
+		put_patiently(kv, n, salt);
+	for (n = 0; n < FRAMES / 2; n++) {
+		struct hawk_item it = { .lid = fx_lid(n) };
+
+		ret = fx_get(kv, n, salt);
+		assert_true(!ret || ret == -ENOENT);
+		hawk_free(kv, &it, 1);
+	}
+}
+
+static void *use(void *arg)
+{
+	struct user *u = arg;
+	struct hawk_kv_params p = fx_params(u->f);
+	uint32_t round, lives = u->salt == 1 ? ROUNDS : 1, life;
+	struct hawk_kv *kv;
+
+	for (life = 0; life < lives; life++) {
+		assert_ok(hawk_kv_create(u->f->h, &p, &kv));
+		for (round = 0; round < ROUNDS / lives; round++)
+			round_of(kv, u->salt + 16 * round);
+		hawk_kv_close(kv);
+	}
+	return NULL;
+}
+
+static void come_and_go(void **state)
+{
+	struct user u[USERS];
+	struct fx f;
+	uint32_t i;
+
+	(void)state;
+	fx_open(&f, CHUNKS * 2 * MIB, 4 * MIB);
+	for (i = 0; i < USERS; i++) {
+		u[i].f = &f;
+		u[i].salt = 1 + i;
+		assert_int_equal(pthread_create(&u[i].thread, NULL, use, &u[i]), 0);
+	}
+	for (i = 0; i < USERS; i++)
+		assert_int_equal(pthread_join(u[i].thread, NULL), 0);
+	fx_close(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(late_comer),
+		cmocka_unit_test(from_nothing),
+		cmocka_unit_test(pinned),
+		cmocka_unit_test(come_and_go),
+	};
+
+	return cmocka_run_group_tests_name("lib_share", tests, NULL, NULL);
+}
