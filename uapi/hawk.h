@@ -265,6 +265,7 @@ struct hawk_quota {
  * @buckets: PB-LRU buckets, a power of two 1..512, 0 for the default (64)
  * @mode: permission bits of a named space (owner, group, other: 4 attach and
  *	read, 2 write), else 0
+ * @reserved: must be 0
  * @vtlb_bytes: out, bytes to map at HAWK_MMAP_VTLB
  * @quota: quota per tier id; tiers that do not exist must be zero
  * @name: name of a named space, NUL-terminated, else all zero
@@ -531,6 +532,7 @@ struct hawk_cqe {
 /**
  * struct hawk_ring - head of the page(s) mapped at HAWK_MMAP_RING
  * @head: next entry to read, written by user space (release)
+ * @reserved0: 0
  * @tail: next entry to write, written by the kernel (release)
  * @mask: entries - 1
  * @reserved: 0

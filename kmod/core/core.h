@@ -133,6 +133,8 @@ struct hawk_note {
 
 /**
  * typedef hawk_note_fn - the host's, told of each note as it happens
+ * @owner: of the space
+ * @note: what became of which block
  *
  * @owner is that of the block's space. Runs with a lock of the engine held: it
  * must neither sleep nor call the engine.
@@ -149,6 +151,7 @@ struct hawk_engine *hawk_engine_create(void);
 
 /**
  * hawk_engine_destroy() - end it; all spaces are gone. May sleep.
+ * @e: the engine
  */
 void hawk_engine_destroy(struct hawk_engine *e);
 
@@ -168,6 +171,9 @@ int hawk_tier_add(struct hawk_engine *e, u32 kind, u32 chunks, u32 *tier);
 
 /**
  * hawk_tier_remove() - remove a tier
+ * @e: the engine
+ * @tier: tier id
+ *
  * Return: 0, -ENOENT, -EBUSY (a space owns or may own chunks, or chunks wait to
  * be cleaned). May sleep; serialised by the host.
  */
@@ -175,13 +181,20 @@ int hawk_tier_remove(struct hawk_engine *e, u32 tier);
 
 /**
  * hawk_tier_usage() - chunks of a tier by state
- * @total: out; @free: out; @dirty: out, wait to be cleaned; any may be NULL
+ * @e: the engine
+ * @tier: tier id
+ * @total: out, chunks of the tier, or NULL
+ * @free: out, of these without owner and clean, or NULL
+ * @dirty: out, of these that wait to be cleaned, or NULL
+ *
  * Return: 0 or -ENOENT.
  */
 int hawk_tier_usage(struct hawk_engine *e, u32 tier, u32 *total, u32 *free, u32 *dirty);
 
 /**
  * hawk_tier_next_dirty() - a chunk that left its owner and must be cleaned
+ * @e: the engine
+ * @tier: tier id
  * @after: chunk to start behind, HAWK_NONE to start at 0
  *
  * The host zeroes it (once nobody else holds its pages) and calls
@@ -195,6 +208,9 @@ void hawk_tier_clean(struct hawk_engine *e, u32 tier, u32 chunk);
 
 /**
  * hawk_tier_leave() - no space gets a chunk of it any more, or again
+ * @e: the engine
+ * @tier: tier id
+ * @leaving: true: takes no more; false: it stays after all
  *
  * The host drains the spaces that own chunks there, ends their part in the tier
  * (hawk_space_leave()) and then removes it.
@@ -237,6 +253,10 @@ u32 hawk_chunks(u64 bytes);
 
 /**
  * hawk_space_create() - make a space
+ * @e: the engine
+ * @p: geometry and quotas
+ * @space: out, the space
+ *
  * Return: 0, -EINVAL (parameters), -ENOENT (quota for a tier that is not there or
  * is leaving), -ENOSPC (minima do not fit), -ENOMEM. May sleep; serialised by the
  * host.
@@ -246,6 +266,7 @@ int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
 
 /**
  * hawk_space_destroy() - end a space
+ * @s: the space
  *
  * Nobody else uses it and no move of it is in flight.  Its chunks become dirty
  * (hawk_tier_next_dirty()). May sleep; serialised by the host.
@@ -260,7 +281,9 @@ u32 hawk_space_frames(const struct hawk_space *s, u32 tier);
 
 /**
  * hawk_frame_off() - where a frame lies
- * @s: space; @tier: tier id; @frame: frame number in the space
+ * @s: the space
+ * @tier: tier id
+ * @frame: frame number in the space
  * Return: byte offset in the tier, or ~0ull if the space owns no such frame.
  */
 u64 hawk_frame_off(struct hawk_space *s, u32 tier, u32 frame);
@@ -286,6 +309,7 @@ struct hawk_grant {
 
 /**
  * hawk_space_grow() - one more chunk, after a call has returned -ENOBUFS
+ * @s: the space
  * @g: out; the chunk is the space's but not yet in use
  *
  * The host provides its memory, may sleep for that, and calls hawk_space_grown().
@@ -296,6 +320,8 @@ int hawk_space_grow(struct hawk_space *s, struct hawk_grant *g);
 
 /**
  * hawk_space_grown() - the memory of a grant is there, or is not to be had
+ * @s: the space
+ * @g: what hawk_space_grow() gave
  * @ok: use it; false: the chunk goes back and the space is stuck in this tier: it
  *	evicts instead of growing until hawk_space_unstick()
  */
@@ -308,13 +334,20 @@ void hawk_space_unstick(struct hawk_space *s);
 
 /**
  * hawk_space_excess() - chunks above its minimum, kept back ones (@claim) included
+ * @s: the space
+ * @tier: tier id
+ *
  * Return: less than 0 below the minimum.
  */
 s64 hawk_space_excess(struct hawk_space *s, u32 tier);
 
 /**
- * hawk_space_starved() - test and clear: it had to evict although its quota has not
- * been reached, because the tier had no free chunk
+ * hawk_space_starved() - test and clear: was it kept from growing by others?
+ * @s: the space
+ * @tier: tier id
+ *
+ * True if it had to evict although its quota has not been reached, because the tier
+ * had no free chunk.
  *
  * The host then takes a chunk from the space with the largest excess, if that is at
  * least 2 more than the excess of this one.
@@ -326,6 +359,9 @@ void hawk_space_unclaim(struct hawk_space *s, u32 tier);
 
 /**
  * hawk_space_drain_pick() - the owned chunk whose loss costs least
+ * @s: the space
+ * @tier: tier id
+ * @now: present time, nanoseconds
  *
  * Free frames cost nothing, cold and clean blocks little, dirty, warm or leased ones
  * more.  Looks at a part of a large space per call and goes on from there the next
@@ -336,6 +372,8 @@ u32 hawk_space_drain_pick(struct hawk_space *s, u32 tier, u64 now);
 
 /**
  * hawk_space_drain_start() - begin to empty a chunk
+ * @s: the space
+ * @tier: tier id
  * @slot: its slot
  *
  * One at a time per space and tier, serialised by the host, until
@@ -349,6 +387,8 @@ int hawk_space_drain_start(struct hawk_space *s, u32 tier, u32 slot);
 
 /**
  * hawk_space_drain() - empty the chunk as far as it goes
+ * @s: the space
+ * @tier: tier id
  * @flags: HAWK_DRAIN_*
  * @plan: receives moves: writes of dirty blocks, reloads of blocks on flash
  * @busy: out: frames that are pinned or FILLING, or leased with nowhere to go
@@ -367,6 +407,8 @@ void hawk_space_drain_cancel(struct hawk_space *s, u32 tier);
 
 /**
  * hawk_space_drain_finish() - take the empty chunk away; hawk_space_drain() gave 0
+ * @s: the space
+ * @tier: tier id
  * @claim: keep a chunk back for this space until it grows, or NULL; not if @s falls
  *	below its own minimum
  *
@@ -377,6 +419,8 @@ u32 hawk_space_drain_finish(struct hawk_space *s, u32 tier, struct hawk_space *c
 
 /**
  * hawk_space_leave() - end the space's part in a tier where it owns no chunk
+ * @s: the space
+ * @tier: tier id
  *
  * Its quota there is 0 from now on.  Without a host tier left alloc gives -ENOSPC.
  * Return: 0 (also if it had no part); -EBUSY: it owns chunks, or is growing.
@@ -387,9 +431,11 @@ int hawk_space_leave(struct hawk_space *s, u32 tier);
 
 /**
  * hawk_block_alloc() - a new block, FILLING, pinned once
+ * @s: the space
  * @lid: its LID, free
  * @key: announced key or NULL; LOOKUP of others says -EAGAIN until put
  * @tier: host tier to prefer or HAWK_TIER_ANY
+ * @now: present time, nanoseconds
  * @plan: receives the evictions needed to make room; NULL: evict clean only
  * @vt: out, its translation
  *
@@ -403,8 +449,11 @@ int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64
 
 /**
  * hawk_block_put() - FILLING -> READY
+ * @s: the space
+ * @lid: its LID
  * @key: key or NULL; must equal an announced one
  * @keep_pin: do not drop the pin of alloc
+ * @now: present time, nanoseconds
  *
  * Return: 0; -ENOENT; -EINVAL (not FILLING, or another key was announced);
  * -EEXIST (another block has the key: READY without key, pin handled as told).
@@ -413,6 +462,8 @@ int hawk_block_put(struct hawk_space *s, u64 lid, const u8 *key, bool keep_pin, 
 
 /**
  * struct hawk_ref - names one life of a block, for pins and leases
+ * @block: number of the block in its space
+ * @gen: generation: which life of that number
  */
 struct hawk_ref {
 	u32 block;
@@ -421,8 +472,14 @@ struct hawk_ref {
 
 /**
  * hawk_block_find() - by key
+ * @s: the space
+ * @key: its key
  * @lease: take a lease (a reference that keeps the block from being dropped)
- * @lid, @vt: out; @ref: out, needed to end the lease
+ * @now: present time, nanoseconds
+ * @lid: out, a LID of the block
+ * @vt: out, its translation
+ * @ref: out, needed to end the lease
+ *
  * Return: 0, -ENOENT, -EAGAIN (announced or being replaced, ask again).
  */
 int hawk_block_find(struct hawk_space *s, const u8 *key, bool lease, u64 now,
@@ -433,7 +490,12 @@ void hawk_block_unlease(struct hawk_space *s, struct hawk_ref ref);
 
 /**
  * hawk_block_pin() - keep it where it is, in a host tier
- * @ref: out, for hawk_block_unpin(); @vt: out
+ * @s: the space
+ * @lid: a LID of the block
+ * @now: present time, nanoseconds
+ * @vt: out, its translation
+ * @ref: out, for hawk_block_unpin()
+ *
  * Return: 0, -ENOENT, -EAGAIN (not in a host tier: reload first; or in flight),
  * -EOVERFLOW (it has as many pins as can be counted).
  */
@@ -441,6 +503,8 @@ int hawk_block_pin(struct hawk_space *s, u64 lid, u64 now, u64 *vt, struct hawk_
 
 /**
  * hawk_block_unpin() - drop one pin
+ * @s: the space
+ * @ref: the block, as hawk_block_pin() gave it
  *
  * The last pin of a FILLING block ends it (its owner died or gave up).
  * Return: 0 or -ESTALE (no such life, or not pinned).
@@ -452,13 +516,22 @@ int hawk_block_ref(struct hawk_space *s, u64 lid, u64 *vt, struct hawk_ref *ref)
 
 /**
  * hawk_block_at() - the block that lies at a translation
+ * @s: the space
  * @vt: what a call said of the block; a pin keeps it true
+ * @ref: out, the block
+ *
  * Return: 0 or -ESTALE (another block or none lies there by now).
  */
 int hawk_block_at(struct hawk_space *s, u64 vt, struct hawk_ref *ref);
 
 /**
  * hawk_block_reload() - bring it into a host tier
+ * @s: the space
+ * @lid: a LID of the block
+ * @tier: host tier to prefer or HAWK_TIER_ANY
+ * @now: present time, nanoseconds
+ * @plan: receives the moves to execute
+ *
  * Return: 0 (it is there); -EINPROGRESS (a READ was added to @plan, or one is
  * already in flight); -EAGAIN, -ENOBUFS (as for alloc); -ENOENT; -ENOSPC; -EDQUOT.
  */
@@ -466,6 +539,10 @@ int hawk_block_reload(struct hawk_space *s, u64 lid, u32 tier, u64 now, struct h
 
 /**
  * hawk_block_fork() - @new_lid becomes another LID of @lid's block
+ * @s: the space
+ * @lid: a LID of the block
+ * @new_lid: its further LID, free
+ *
  * Return: 0, -ENOENT, -EEXIST, -EINVAL, -EAGAIN (FILLING, or the last block of
  * @new_lid has a move in flight), -ENOSPC (no LID slot).
  */
@@ -473,6 +550,11 @@ int hawk_block_fork(struct hawk_space *s, u64 lid, u64 new_lid);
 
 /**
  * hawk_block_unshare() - make @lid's block private and writable
+ * @s: the space
+ * @lid: the LID to get a block of its own
+ * @now: present time, nanoseconds
+ * @plan: receives the copy and what makes room for it
+ * @vt: out, its translation
  * @ref: in: the caller's pin on @lid; out: the pin on the block that @lid has now
  *
  * If it has other LIDs, a new FILLING block takes this one over and a COPY is added
@@ -487,6 +569,9 @@ int hawk_block_unshare(struct hawk_space *s, u64 lid, u64 now, struct hawk_plan 
 
 /**
  * hawk_block_free() - forget a LID, and the block with its last LID
+ * @s: the space
+ * @lid: a LID of the block
+ *
  * Return: 0, -ENOENT, -EBUSY (last LID of a pinned or leased block).
  */
 int hawk_block_free(struct hawk_space *s, u64 lid);
@@ -499,8 +584,10 @@ u64 hawk_space_translate(struct hawk_space *s, u64 lid);
 
 /**
  * hawk_space_writeback() - write cold blocks ahead, so that eviction is free
+ * @s: the space
  * @tier: host tier
  * @want: clean or free frames wanted per 1024
+ * @plan: receives the writes
  *
  * Bounded: looks at a few buckets per call and goes on from there the next time.
  * Return: number of moves added; -ENOBUFS: as for alloc, the plan may have moves.
@@ -514,7 +601,9 @@ void hawk_space_stats(struct hawk_space *s, struct hawk_stats *st);
 
 /**
  * hawk_space_check() - verify every invariant of a space (tests, debugfs)
+ * @s: the space
  * @why: out, text of the first one broken
+ * @why_len: bytes at @why
  *
  * The space must be quiet.  Takes time linear in its size.
  * Return: 0 or -EUCLEAN.
