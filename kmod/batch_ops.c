@@ -9,6 +9,8 @@
 #include "hawk.h"
 #include "trace.h"
 
+#include <linux/sched/signal.h>
+
 #define HAWK_PIN_TRIES	4	/* a block may be evicted between reload and pin */
 
 static int hawk_item_check(struct hawk_job *job, const struct hawk_item *it)
@@ -51,6 +53,19 @@ static bool hawk_job_settle(struct hawk_job *job)
 	return hawk_as_settle(job->as);
 }
 
+/*
+ * No room: what would give it?  Room of a space that has just ended, or a
+ * revocable export's.
+ */
+static bool hawk_job_relieve(struct hawk_job *job, int ret)
+{
+	if ((ret != -ENOSPC && ret != -EDQUOT) || signal_pending(current))
+		return false;
+	if (ret == -ENOSPC && hawk_job_settle(job))
+		return true;
+	return hawk_export_relieve(job->as, job->now + HAWK_YIELD_NS);
+}
+
 static int hawk_alloc_block(struct hawk_job *job, struct hawk_item *it)
 {
 	bool nowait = job->arg.flags & HAWK_BATCH_NOWAIT;
@@ -60,8 +75,7 @@ static int hawk_alloc_block(struct hawk_job *job, struct hawk_item *it)
 		ret = hawk_block_alloc(job->as->space, it->lid, hawk_item_key(it),
 				       job->arg.tier, job->now, nowait ? NULL : &job->plan,
 				       &it->vt);
-	} while (hawk_as_grew(job->as, ret) ||
-		 (ret == -ENOSPC && !nowait && hawk_job_settle(job)));
+	} while (hawk_as_grew(job->as, ret) || (!nowait && hawk_job_relieve(job, ret)));
 	return ret;
 }
 
@@ -115,7 +129,7 @@ static int hawk_reload_block(struct hawk_job *job, const struct hawk_item *it)
 	do {
 		ret = hawk_block_reload(job->as->space, it->lid, job->arg.tier, job->now,
 					&job->plan);
-	} while (hawk_as_grew(job->as, ret));
+	} while (hawk_as_grew(job->as, ret) || hawk_job_relieve(job, ret));
 	return ret;
 }
 
@@ -196,6 +210,23 @@ out:
 	return ret;
 }
 
+/* A pinned block: is it pinned by exports that give way? */
+static bool hawk_job_yield(struct hawk_job *job, u64 lid)
+{
+	return hawk_export_yield(job->as, lid, job->now + HAWK_YIELD_NS);
+}
+
+static int hawk_item_unshare(struct hawk_job *job, struct hawk_item *it)
+{
+	int ret;
+
+	do {
+		ret = hawk_pin_unshare(job->f, it->lid, job->now, job->memlock, &job->plan,
+				       &it->vt);
+	} while (hawk_as_grew(job->as, ret) || hawk_job_relieve(job, ret));
+	return ret;
+}
+
 static int hawk_step_unshare(struct hawk_job *job, u32 i)
 {
 	struct hawk_item_state *st = &job->st[i];
@@ -206,10 +237,9 @@ static int hawk_step_unshare(struct hawk_job *job, u32 i)
 	if (ret || st->copied)
 		return ret;
 	hawk_item_round(job, it);
-	do {
-		ret = hawk_pin_unshare(job->f, it->lid, job->now, job->memlock, &job->plan,
-				       &it->vt);
-	} while (hawk_as_grew(job->as, ret));
+	ret = hawk_item_unshare(job, it);
+	if (ret == -EBUSY && hawk_job_yield(job, it->lid))
+		ret = hawk_item_unshare(job, it);
 	ret = hawk_wait_or(ret);
 	if (ret != HAWK_STEP_WAIT)
 		trace_hawk_unshare(job, it, ret);
@@ -317,6 +347,8 @@ static int hawk_step_free(struct hawk_job *job, u32 i)
 	} else {
 		hawk_item_round(job, it);
 		ret = hawk_block_free(job->as->space, it->lid);
+		if (ret == -EBUSY && hawk_job_yield(job, it->lid))
+			ret = hawk_block_free(job->as->space, it->lid);
 	}
 	trace_hawk_free(job, it, ret);
 	return ret;

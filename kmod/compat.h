@@ -55,4 +55,30 @@ static inline void kiocb_end_write(struct kiocb *iocb)
 }
 #endif
 
+/* Namespaces of symbols are strings since 6.13; drop when 6.13 is the oldest kernel. */
+#ifdef HAVE_IMPORT_NS_TOKEN
+#define HAWK_IMPORT_NS(ns)	MODULE_IMPORT_NS(ns)
+#define HAWK_EXPORT_SYMBOL(sym)	EXPORT_SYMBOL_NS_GPL(sym, HAWK)
+#else
+#define HAWK_IMPORT_NS(ns)	MODULE_IMPORT_NS(#ns)
+#define HAWK_EXPORT_SYMBOL(sym)	EXPORT_SYMBOL_NS_GPL(sym, "HAWK")
+#endif
+
+/*
+ * Until 7.1 exporters call dma_buf_move_notify(), importers have .move_notify; drop
+ * when 7.1 is the oldest kernel.
+ */
+#ifdef HAVE_DMA_BUF_INVALIDATE_MAPPINGS
+#define HAWK_MOVE_NOTIFY	invalidate_mappings
+#else
+#define HAWK_MOVE_NOTIFY	move_notify
+#define dma_buf_invalidate_mappings(buf)	dma_buf_move_notify(buf)
+#endif
+
+/* Since 6.2 dma_buf_vmap() wants dma_resv held; drop when 6.2 is the oldest kernel. */
+#ifndef HAVE_DMA_BUF_VMAP_UNLOCKED
+#define dma_buf_vmap_unlocked(buf, map)		dma_buf_vmap(buf, map)
+#define dma_buf_vunmap_unlocked(buf, map)	dma_buf_vunmap(buf, map)
+#endif
+
 #endif /* HAWK_COMPAT_H */

@@ -64,6 +64,7 @@ static int hawk_release(struct inode *inode, struct file *file)
 	if (f->as) {
 		wake_up_all(&f->as->wait);
 		hawk_lease_release_all(f);
+		hawk_export_close(f);
 	}
 	hawk_file_put(f);
 	return 0;

@@ -65,6 +65,7 @@ struct io_uring_cmd;
  * @batch_wq: asynchronous batches, which wait for moves and for cleaning
  * @clean_wq: cleaning of chunks; nothing on it takes @lock, so it may be waited
  *	for with @lock held
+ * @export_wq: ends of exports; waits for fences of importers
  * @writeback: the periodic background writer
  * @misc: the character device
  * @debugfs: the device's debugfs folder
@@ -80,6 +81,7 @@ struct hawk_device {
 	struct workqueue_struct *wq;
 	struct workqueue_struct *batch_wq;
 	struct workqueue_struct *clean_wq;
+	struct workqueue_struct *export_wq;
 	struct delayed_work writeback;
 	struct miscdevice misc;
 	struct dentry *debugfs;
@@ -129,6 +131,7 @@ struct hawk_host_chunk {
  * @file: device or file (blk)
  * @count: bytes read by reloads and written by evictions, per CPU
  * @io_errors: failed or corrupt transfers
+ * @exported_bytes: pinned by exports
  * @writeback_permille: clean or free frames wanted per 1024 (sysfs, host)
  * @clean: zeroes chunks that left their owner
  */
@@ -143,6 +146,7 @@ struct hawk_mem {
 	struct file *file;
 	struct hawk_mem_count __percpu *count;
 	atomic64_t io_errors;
+	atomic64_t exported_bytes;
 	unsigned int writeback_permille;
 	struct delayed_work clean;
 };
@@ -238,6 +242,9 @@ void hawk_stats_show(struct seq_file *m);
  * @events: moves ended so far
  * @active: moves in flight plus rounds that may yet start some
  * @stats: counters and histograms
+ * @exports: its exports, id -> struct hawk_dmabuf (export.c); an entry holds no
+ *	reference
+ * @export_next: where the search for a free id goes on
  */
 struct hawk_as {
 	struct kref ref;
@@ -259,6 +266,8 @@ struct hawk_as {
 	atomic64_t events;
 	atomic_t active;
 	struct hawk_as_stats stats;
+	struct xarray exports;
+	u32 export_next;
 };
 
 struct hawk_file;
@@ -369,12 +378,13 @@ int hawk_pin_put(struct hawk_file *f, u64 lid, const u8 *key, bool keep, u64 now
 int hawk_pin_drop(struct hawk_file *f, u64 lid, u64 vt);
 int hawk_pin_unshare(struct hawk_file *f, u64 lid, u64 now, unsigned long limit,
 		     struct hawk_plan *plan, u64 *vt);
+int hawk_pin_extra(struct hawk_file *f, u64 lid, u64 now, u64 *vt, struct hawk_ref *ref);
 void hawk_pin_drop_all(struct hawk_file *f);
 
 void hawk_memlock_open(struct hawk_file *f);
 void hawk_memlock_close(struct hawk_file *f);
 unsigned long hawk_memlock_limit(void);
-int hawk_memlock_charge(struct hawk_file *f, unsigned long limit);
+int hawk_memlock_charge(struct hawk_file *f, unsigned long blocks, unsigned long limit);
 void hawk_memlock_uncharge(struct hawk_file *f, unsigned long blocks);
 
 /**
@@ -637,6 +647,27 @@ struct hawk_refusal {
 void hawk_trace_note(void *owner, const struct hawk_note *note);
 void hawk_trace_refusal(const struct hawk_job *job, const struct hawk_item *it, int ret);
 void hawk_trace_refuse_min(const struct hawk_as *as, const struct hawk_space_create *arg);
+
+/* ---- exports (export.c, dmabuf.c) ---- */
+
+#define HAWK_YIELD_NS	(1000 * NSEC_PER_MSEC)	/* wait for importers of what gives way */
+
+/* Argument of HAWK_IOC_EXPORT and what lies behind it, which is not copied out. */
+struct hawk_export_call {
+	struct hawk_export arg;
+	struct dma_buf *buf;
+};
+
+int hawk_export_init(void);
+void hawk_export_exit(void);
+int hawk_ioc_export(struct hawk_file *f, void *data);
+void hawk_ioc_export_end(void *data, bool copied);
+int hawk_ioc_export_revoke(struct hawk_file *f, void *arg);
+int hawk_ioc_frame_info(struct hawk_file *f, void *arg);
+bool hawk_export_yield(struct hawk_as *as, u64 lid, u64 deadline_ns);
+bool hawk_export_relieve(struct hawk_as *as, u64 deadline_ns);
+void hawk_export_revoke_mem(struct hawk_mem *m, bool all);
+void hawk_export_close(struct hawk_file *f);
 
 /* ---- the rest ---- */
 

@@ -32,6 +32,9 @@ union hawk_ioctl_arg {
 	struct hawk_space_set space_set;
 	struct hawk_pin_query pin_query;
 	struct hawk_cancel cancel;
+	struct hawk_export_call export;
+	struct hawk_export_revoke export_revoke;
+	struct hawk_frame_info frame_info;
 };
 
 #define HAWK_CALL_ADMIN		(1u << 0)	/* needs CAP_SYS_ADMIN */
@@ -45,6 +48,7 @@ union hawk_ioctl_arg {
  * @flags: flags of the structure that are known
  * @call: HAWK_CALL_*
  * @fn: does it; NULL for batches
+ * @end: after @fn has succeeded: its answer has been copied to the caller, or not
  */
 struct hawk_call {
 	unsigned int cmd;
@@ -53,6 +57,7 @@ struct hawk_call {
 	u32 flags;
 	u32 call;
 	int (*fn)(struct hawk_file *f, void *arg);
+	void (*end)(void *arg, bool copied);
 };
 
 static int hawk_ioc_space_create(struct hawk_file *f, void *arg)
@@ -155,6 +160,19 @@ static const struct hawk_call hawk_calls[] = {
 		  hawk_ioc_lease_release),
 	HAWK_CALL(HAWK_IOC_CANCEL, hawk_cancel, reserved, HAWK_CANCEL_ALL, HAWK_CALL_SPACE,
 		  hawk_ioc_cancel),
+	[_IOC_NR(HAWK_IOC_EXPORT)] = {
+		.cmd = HAWK_IOC_EXPORT,
+		.size = sizeof(struct hawk_export),
+		.min_size = offsetofend(struct hawk_export, reserved),
+		.flags = HAWK_EXPORT_REVOCABLE | HAWK_EXPORT_READ_ONLY,
+		.call = HAWK_CALL_SPACE,
+		.fn = hawk_ioc_export,
+		.end = hawk_ioc_export_end,
+	},
+	HAWK_CALL(HAWK_IOC_EXPORT_REVOKE, hawk_export_revoke, deadline_ns, 0, HAWK_CALL_SPACE,
+		  hawk_ioc_export_revoke),
+	HAWK_CALL(HAWK_IOC_FRAME_INFO, hawk_frame_info, reserved, 0, HAWK_CALL_SPACE,
+		  hawk_ioc_frame_info),
 };
 
 static const struct hawk_call *hawk_call_find(unsigned int cmd)
@@ -248,5 +266,8 @@ long hawk_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	ret = call->fn ? call->fn(f, &a) : hawk_batch(f, _IOC_NR(cmd), &a.batch);
 	if (ret)
 		return ret;
-	return copy_to_user(uarg, &a, min(usize, call->size)) ? -EFAULT : 0;
+	ret = copy_to_user(uarg, &a, min(usize, call->size)) ? -EFAULT : 0;
+	if (call->end)
+		call->end(&a, !ret);
+	return ret;
 }

@@ -26,7 +26,8 @@ int hawk_ioc_query(struct hawk_file *f, void *arg)
 	q->features = HAWK_FEAT_TIER_HOST | HAWK_FEAT_TIER_BLK | HAWK_FEAT_LEASE |
 		      HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC |
 		      HAWK_FEAT_ATTACH_FD | HAWK_FEAT_MEMLOCK | HAWK_FEAT_IDLE |
-		      HAWK_FEAT_CANCEL | HAWK_FEAT_BUILT | HAWK_FEAT_STATS_PAGE;
+		      HAWK_FEAT_CANCEL | HAWK_FEAT_BUILT | HAWK_FEAT_EXPORT |
+		      HAWK_FEAT_STATS_PAGE;
 	q->tiers = 0;
 	hawk_dev_lock();
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
@@ -54,8 +55,12 @@ static int hawk_queues_create(void)
 	hawk_dev.clean_wq = alloc_workqueue("hawk-clean", WQ_UNBOUND, 0);
 	if (!hawk_dev.clean_wq)
 		goto err_destroy_batch_wq;
+	if (hawk_export_init())
+		goto err_destroy_clean_wq;
 	return 0;
 
+err_destroy_clean_wq:
+	destroy_workqueue(hawk_dev.clean_wq);
 err_destroy_batch_wq:
 	destroy_workqueue(hawk_dev.batch_wq);
 err_destroy_wq:
@@ -65,6 +70,7 @@ err_destroy_wq:
 
 static void hawk_queues_destroy(void)
 {
+	hawk_export_exit();
 	destroy_workqueue(hawk_dev.batch_wq);
 	destroy_workqueue(hawk_dev.clean_wq);
 	destroy_workqueue(hawk_dev.wq);

@@ -5,7 +5,7 @@
  * A pinned block cannot be moved, so it is locked memory like a registered
  * buffer of io_uring or an RDMA memory region, and is charged to the same
  * account, user_struct.locked_vm: that of the user who opened the file, once per
- * block and file.  A file opened with CAP_IPC_LOCK is not charged.
+ * block and file, and once per block and export.  A file opened with CAP_IPC_LOCK is not charged.
  *
  * One atomic operation per block that a file pins for the first time or gives up:
  * no lock, and no charge in advance that another thread at the limit would feel.
@@ -38,12 +38,13 @@ static unsigned long hawk_block_pages(const struct hawk_file *f)
 }
 
 /* Once per file: who reads it knows what to raise, and to what. */
-static void hawk_memlock_tell(struct hawk_file *f, unsigned long limit, unsigned long used)
+static void hawk_memlock_tell(struct hawk_file *f, unsigned long pages, unsigned long limit,
+			      unsigned long used)
 {
 	if (xchg(&f->memlock_told, true))
 		return;
 	pr_warn_ratelimited("pin refused: needs %lu KiB, RLIMIT_MEMLOCK is %lu KiB, user %u has %lu KiB in use; raise it (ulimit -l, LimitMEMLOCK=) or open the device with CAP_IPC_LOCK\n",
-			    hawk_block_pages(f) << (PAGE_SHIFT - 10), limit << (PAGE_SHIFT - 10),
+			    pages << (PAGE_SHIFT - 10), limit << (PAGE_SHIFT - 10),
 			    from_kuid(&init_user_ns, f->user->uid), used << (PAGE_SHIFT - 10));
 }
 
@@ -58,16 +59,17 @@ unsigned long hawk_memlock_limit(void)
 }
 
 /**
- * hawk_memlock_charge() - a block more that this file has pinned
+ * hawk_memlock_charge() - blocks more that this file, or its export, has pinned
  * @f: the file
+ * @blocks: how many
  * @limit: RLIMIT_MEMLOCK of the caller, pages
  *
  * Context: any.
  * Return: 0 or -ENOMEM.
  */
-int hawk_memlock_charge(struct hawk_file *f, unsigned long limit)
+int hawk_memlock_charge(struct hawk_file *f, unsigned long blocks, unsigned long limit)
 {
-	unsigned long pages = hawk_block_pages(f);
+	unsigned long pages = blocks * hawk_block_pages(f);
 	long used;
 
 	if (f->memlock_exempt)
@@ -75,7 +77,7 @@ int hawk_memlock_charge(struct hawk_file *f, unsigned long limit)
 	used = atomic_long_read(&f->user->locked_vm);
 	do {
 		if (pages > limit || used > limit - pages) {
-			hawk_memlock_tell(f, limit, used);
+			hawk_memlock_tell(f, pages, limit, used);
 			return -ENOMEM;
 		}
 	} while (!atomic_long_try_cmpxchg(&f->user->locked_vm, &used, used + pages));

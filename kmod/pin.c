@@ -45,7 +45,7 @@ static int hawk_pin_note(struct hawk_file *f, struct hawk_ref ref, unsigned long
 		ret = -EOVERFLOW;
 		if (hawk_pin_count(old) == HAWK_PIN_COUNT_MAX)
 			break;
-		ret = old || charged ? 0 : hawk_memlock_charge(f, limit);
+		ret = old || charged ? 0 : hawk_memlock_charge(f, 1, limit);
 		if (ret)
 			break;
 		charged |= !old;
@@ -214,7 +214,7 @@ int hawk_pin_unshare(struct hawk_file *f, u64 lid, u64 now, unsigned long limit,
 	if (ret)
 		goto err_unlock;
 	held = hawk_pin_held(f, old);
-	ret = !held ? -ESTALE : held > 1 ? hawk_memlock_charge(f, limit) : 0;
+	ret = !held ? -ESTALE : held > 1 ? hawk_memlock_charge(f, 1, limit) : 0;
 	if (ret)
 		goto err_unlock;
 	ref = old;
@@ -228,6 +228,31 @@ int hawk_pin_unshare(struct hawk_file *f, u64 lid, u64 now, unsigned long limit,
 err_uncharge:
 	hawk_memlock_uncharge(f, held > 1);
 err_unlock:
+	xa_unlock(&f->pins);
+	return ret;
+}
+
+/**
+ * hawk_pin_extra() - a pin that is not written down as the file's: the caller's own
+ * @f: the file
+ * @lid: the block's LID
+ * @now: time, nanoseconds
+ * @vt: out, the translation
+ * @ref: out, for hawk_block_unpin()
+ *
+ * A block that this file has pinned may be FILLING.
+ * Return: as hawk_block_pin().
+ */
+int hawk_pin_extra(struct hawk_file *f, u64 lid, u64 now, u64 *vt, struct hawk_ref *ref)
+{
+	struct hawk_space *s = f->as->space;
+	int ret;
+
+	xa_lock(&f->pins);
+	ret = hawk_block_ref(s, lid, vt, ref);
+	if (!ret)
+		ret = hawk_pin_held(f, *ref) ? hawk_block_repin(s, *ref) :
+					       hawk_block_pin(s, lid, now, vt, ref);
 	xa_unlock(&f->pins);
 	return ret;
 }

@@ -49,6 +49,7 @@ static void hawk_as_release(struct kref *ref)
 		if (as->mem[t])
 			hawk_mem_clean_soon(as->mem[t]);
 	mutex_unlock(&hawk_dev.lock);
+	xa_destroy(&as->exports);
 	vfree(as->vtlb);
 	kfree(as);
 	if (atomic_dec_and_test(&hawk_dev.nspaces))
@@ -302,6 +303,7 @@ static struct hawk_as *hawk_as_alloc(const struct hawk_space_create *arg)
 	as->files = 1;	/* its creator's */
 	INIT_DELAYED_WORK(&as->idle, hawk_as_idle_work);
 	init_waitqueue_head(&as->wait);
+	xa_init_flags(&as->exports, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	return as;
 
 err_exit_stats:

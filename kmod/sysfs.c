@@ -87,6 +87,12 @@ static ssize_t io_errors_show(struct kobject *kobj, struct kobj_attribute *attr,
 	return sysfs_emit(buf, "%lld\n", atomic64_read(&to_hawk_mem(kobj)->io_errors));
 }
 
+static ssize_t exported_bytes_show(struct kobject *kobj, struct kobj_attribute *attr,
+				   char *buf)
+{
+	return sysfs_emit(buf, "%lld\n", atomic64_read(&to_hawk_mem(kobj)->exported_bytes));
+}
+
 static ssize_t writeback_permille_show(struct kobject *kobj, struct kobj_attribute *attr,
 				       char *buf)
 {
@@ -117,6 +123,7 @@ static struct kobj_attribute quarantine_bytes_attr = __ATTR_RO(quarantine_bytes)
 static struct kobj_attribute read_bytes_attr = __ATTR_RO(read_bytes);
 static struct kobj_attribute write_bytes_attr = __ATTR_RO(write_bytes);
 static struct kobj_attribute io_errors_attr = __ATTR_RO(io_errors);
+static struct kobj_attribute exported_bytes_attr = __ATTR_RO(exported_bytes);
 static struct kobj_attribute writeback_permille_attr = __ATTR_RW(writeback_permille);
 
 static struct attribute *hawk_mem_attrs[] = {
@@ -128,6 +135,7 @@ static struct attribute *hawk_mem_attrs[] = {
 	&read_bytes_attr.attr,
 	&write_bytes_attr.attr,
 	&io_errors_attr.attr,
+	&exported_bytes_attr.attr,
 	&writeback_permille_attr.attr,
 	NULL,
 };

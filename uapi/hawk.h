@@ -125,6 +125,7 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_IDLE		(1ull << 10)	/* idle_ns, HAWK_IOC_SPACE_SET */
 #define HAWK_FEAT_CANCEL	(1ull << 11)	/* HAWK_IOC_CANCEL */
 #define HAWK_FEAT_URING_CMD	(1ull << 12)	/* batches through io_uring */
+#define HAWK_FEAT_EXPORT	(1ull << 13)	/* HAWK_IOC_EXPORT, _REVOKE, FRAME_INFO */
 #define HAWK_FEAT_STATS_PAGE	(1ull << 16)	/* HAWK_MMAP_STATS */
 
 /**
@@ -503,6 +504,107 @@ struct hawk_lease_release {
 	__aligned_u64 lease;
 };
 
+/* ---- export as dma-buf ---- */
+
+#define HAWK_EXPORT_REVOCABLE	(1u << 0)	/* gives way: see below */
+#define HAWK_EXPORT_READ_ONLY	(1u << 1)	/* importers may only read */
+
+/**
+ * struct hawk_export - blocks become one dma-buf (HAWK_IOC_EXPORT)
+ * @size: sizeof(struct hawk_export)
+ * @flags: HAWK_EXPORT_*
+ * @count: blocks, 1..HAWK_BATCH_MAX
+ * @fd: out, the dma-buf's descriptor, close-on-exec
+ * @items: pointer to &struct hawk_item [@count]; only @lid is used, the rest must be
+ *	0; out: @vt and @status of each
+ * @export_id: out, for HAWK_IOC_EXPORT_REVOKE; an id of the space, not used again
+ *	soon
+ * @bytes: out, size of the dma-buf: @count * block_bytes; the blocks lie in it in
+ *	the order of @items
+ * @tier: out, the tier of the blocks
+ * @reserved: must be 0
+ *
+ * All blocks must be in one tier that has pages (EXDEV) and be READY, or pinned by
+ * this file (FILLING).  The export pins them until it ends: with the last
+ * reference to the dma-buf, or when it is revoked.  All or nothing: on an error
+ * nothing is exported, and the status of the items tells which failed.
+ *
+ * A file that may not write the space exports read-only: importers may map for
+ * reading (DMA_TO_DEVICE) and map it into a process without PROT_WRITE.  An
+ * importer that knows only fixed mappings asks for both directions and is refused.
+ *
+ * A plain export outlives its file: importers keep the memory, and the space, until
+ * they let go.  FREE and UNSHARE of an exported block fail with EBUSY.
+ *
+ * A HAWK_EXPORT_REVOCABLE export gives way.  HAWK_IOC_EXPORT_REVOKE, the end of its
+ * file, FREE and UNSHARE of one of its blocks, removal of the tier by force, and an
+ * ALLOC, GET, RELOAD or UNSHARE that finds no other room revoke it: importers are
+ * told (move_notify), mappings of processes are taken away (SIGBUS from then on)
+ * and no new one can be made (ENODEV).  What an importer still has mapped stays
+ * its own until it unmaps; only then are the blocks unpinned.
+ *
+ * Errors of items and of the call: ENOENT no such block; EAGAIN not in a tier with
+ * pages, or FILLING for another file; EXDEV not in the tier of the first;
+ * EOPNOTSUPP the tier cannot be exported; EOVERFLOW too many pins; ENOMEM, also for
+ * RLIMIT_MEMLOCK, which an exported block counts against once per export; EMFILE;
+ * ENFILE.
+ */
+struct hawk_export {
+	__u32 size;
+	__u32 flags;
+	__u32 count;
+	__s32 fd;
+	__aligned_u64 items;
+	__aligned_u64 export_id;
+	__aligned_u64 bytes;
+	__u32 tier;
+	__u32 reserved;
+};
+
+/**
+ * struct hawk_export_revoke - take a revocable export back
+ * @size: sizeof(struct hawk_export_revoke)
+ * @flags: must be 0
+ * @export_id: from HAWK_IOC_EXPORT
+ * @deadline_ns: absolute CLOCK_MONOTONIC time, nanoseconds, when waiting for
+ *	importers ends; 0: no limit
+ *
+ * Returns when no importer has it mapped and the blocks are unpinned.  EBUSY: the
+ * deadline passed; it is revoked, the blocks are unpinned when the last importer
+ * unmaps.  EINTR: the same after a signal.  ENOENT: no such export, or it has ended.
+ * EOPNOTSUPP: it is not revocable.  EACCES: another file's, and this one may not write.
+ */
+struct hawk_export_revoke {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 export_id;
+	__aligned_u64 deadline_ns;
+};
+
+/**
+ * struct hawk_frame_info - where a frame lies in its tier (HAWK_IOC_FRAME_INFO)
+ * @size: sizeof(struct hawk_frame_info)
+ * @flags: must be 0
+ * @tier: in, tier id
+ * @frame: in, frame number, as HAWK_VT_FRAME() tells it
+ * @offset: out, byte offset of the frame in the tier; for HAWK_TIER_DMABUF that in
+ *	the imported dma-buf
+ * @frames: out, frames from this one on that lie one behind the other, 1 or more
+ * @reserved: must be 0
+ *
+ * True as long as the block in the frame is pinned.  ENOENT: the space owns no such
+ * frame.
+ */
+struct hawk_frame_info {
+	__u32 size;
+	__u32 flags;
+	__u32 tier;
+	__u32 frame;
+	__aligned_u64 offset;
+	__u32 frames;
+	__u32 reserved;
+};
+
 /* ---- completions ---- */
 
 #define HAWK_CQE_ITEM		(1u << 0)	/* one item is done */
@@ -783,5 +885,8 @@ struct hawk_stats_page {
 #define HAWK_IOC_TRANSLATE	_IO(HAWK_IOC_MAGIC, 0x1a)
 #define HAWK_IOC_LEASE_RELEASE	_IO(HAWK_IOC_MAGIC, 0x1b)	/* struct hawk_lease_release */
 #define HAWK_IOC_CANCEL		_IO(HAWK_IOC_MAGIC, 0x1c)	/* struct hawk_cancel */
+#define HAWK_IOC_EXPORT		_IO(HAWK_IOC_MAGIC, 0x1d)	/* struct hawk_export */
+#define HAWK_IOC_EXPORT_REVOKE	_IO(HAWK_IOC_MAGIC, 0x1e)	/* struct hawk_export_revoke */
+#define HAWK_IOC_FRAME_INFO	_IO(HAWK_IOC_MAGIC, 0x1f)	/* struct hawk_frame_info */
 
 #endif /* _UAPI_LINUX_HAWK_H */

@@ -90,6 +90,23 @@ int hawk_block_pin(struct hawk_space *s, u64 lid, u64 now, u64 *vt, struct hawk_
 	return ret;
 }
 
+int hawk_block_repin(struct hawk_space *s, struct hawk_ref ref)
+{
+	struct hawk_block *blk = ref_lock(s, ref);
+	int ret = -ESTALE;
+
+	if (!blk)
+		return -ESTALE;
+	if (blk->pins >= HAWK_PINS_MAX) {
+		ret = -EOVERFLOW;
+	} else if (blk->pins) {
+		hawk_block_get_pin(s, blk);
+		ret = 0;
+	}
+	hawk_unlock(&hawk_bucket_of(s, blk)->lock);
+	return ret;
+}
+
 int hawk_block_unpin(struct hawk_space *s, struct hawk_ref ref)
 {
 	struct hawk_block *blk = ref_lock(s, ref);

@@ -502,6 +502,14 @@ void hawk_block_unlease(struct hawk_space *s, struct hawk_ref ref);
 int hawk_block_pin(struct hawk_space *s, u64 lid, u64 now, u64 *vt, struct hawk_ref *ref);
 
 /**
+ * hawk_block_repin() - one more pin on a block that the caller has pinned
+ *
+ * Also while it is FILLING.
+ * Return: 0; -ESTALE (no such life, or not pinned); -EOVERFLOW.
+ */
+int hawk_block_repin(struct hawk_space *s, struct hawk_ref ref);
+
+/**
  * hawk_block_unpin() - drop one pin
  * @s: the space
  * @ref: the block, as hawk_block_pin() gave it

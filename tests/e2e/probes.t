@@ -23,7 +23,10 @@ import tap  # noqa: E402
 TOP = HERE.parents[1]
 # Each probe: does 6.1, 6.12, 7.3 have it?
 ANSWERS = {
+    "dma_buf_invalidate_mappings": "no no yes",
+    "dma_buf_vmap_unlocked": "no yes yes",
     "eventfd_signal_1arg": "no yes yes",
+    "import_ns_token": "yes yes no",
     "kiocb_start_write": "yes yes yes",     # 6.6, and Debian's 6.1 by backport
     "uring_cmd": "yes yes no",
     "uring_cmd_cancel": "no yes yes",

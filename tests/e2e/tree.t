@@ -23,6 +23,7 @@ NO_SPDX = re.compile(r"\.(md|json|gguf)$|^COPYING$|^LICENSES/|^kmod/Documentatio
 DATA = re.compile(r"\.(json|gguf)$|^LICENSES/")
 # Licences as COPYING lists them, the longest prefix counts
 LICENCES = {"": "MIT", "kmod/": "GPL-2.0", "kmod/core/": "GPL-2.0 OR MIT", "Kbuild": "GPL-2.0",
+            "firmware-models/": "GPL-2.0",
             "uapi/": "GPL-2.0 WITH Linux-syscall-note", "tests/kselftest/": "GPL-2.0"}
 LINES_MAX = 1000
 # Folders of somebody's machine

@@ -117,6 +117,24 @@ AT(hawk_batch, tier, 52);
 SIZE(hawk_lease_release, 16);
 AT(hawk_lease_release, lease, 8);
 
+SIZE(hawk_export, 48);
+AT(hawk_export, count, 8);
+AT(hawk_export, fd, 12);
+AT(hawk_export, items, 16);
+AT(hawk_export, export_id, 24);
+AT(hawk_export, bytes, 32);
+AT(hawk_export, tier, 40);
+AT(hawk_export, reserved, 44);
+SIZE(hawk_export_revoke, 24);
+AT(hawk_export_revoke, export_id, 8);
+AT(hawk_export_revoke, deadline_ns, 16);
+SIZE(hawk_frame_info, 32);
+AT(hawk_frame_info, tier, 8);
+AT(hawk_frame_info, frame, 12);
+AT(hawk_frame_info, offset, 16);
+AT(hawk_frame_info, frames, 24);
+AT(hawk_frame_info, reserved, 28);
+
 SIZE(hawk_cqe, 40);
 AT(hawk_cqe, lid, 8);
 AT(hawk_cqe, vt, 16);

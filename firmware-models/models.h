@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * models.h - ioctls of the lab's models, for their tests
+ *
+ * No ABI: modules and tests are of the same tree.
+ */
+#ifndef HAWK_MODELS_H
+#define HAWK_MODELS_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/* ---- /dev/hawk-importer: a device driver that imports one dma-buf per open file ---- */
+
+#define HAWK_IMP_DYNAMIC	(1u << 0)	/* takes move_notify; else a fixed mapping */
+#define HAWK_IMP_HOLD		(1u << 1)	/* keeps its mapping at move_notify */
+
+/**
+ * struct hawk_imp_attach - attach to a dma-buf
+ * @fd: the dma-buf
+ * @flags: HAWK_IMP_*
+ */
+struct hawk_imp_attach {
+	__s32 fd;
+	__u32 flags;
+};
+
+#define HAWK_IMP_READ		0u	/* the device reads: DMA_TO_DEVICE */
+#define HAWK_IMP_BOTH		1u	/* DMA_BIDIRECTIONAL */
+
+/**
+ * struct hawk_imp_rw - the device reads or writes bytes through its mapping
+ * @offset: in the dma-buf
+ * @buf: user memory
+ * @len: at most HAWK_IMP_RW_MAX
+ * @flags: HAWK_IMP_RW_*
+ */
+struct hawk_imp_rw {
+	__aligned_u64 offset;
+	__aligned_u64 buf;
+	__u32 len;
+	__u32 flags;
+};
+
+#define HAWK_IMP_RW_WRITE	(1u << 0)
+#define HAWK_IMP_RW_VMAP	(1u << 1)	/* by a kernel mapping, not by DMA addresses */
+#define HAWK_IMP_RW_MAX		(1u << 20)
+
+/**
+ * struct hawk_imp_info - the importer's state
+ * @notifies: move_notify calls since it was opened
+ * @mapped: it has an sg table
+ * @pinned: pins that it took
+ * @move_notify: the kernel sends move_notify instead of pinning
+ *	(CONFIG_DMABUF_MOVE_NOTIFY)
+ */
+struct hawk_imp_info {
+	__u32 notifies;
+	__u32 mapped;
+	__u32 pinned;
+	__u32 move_notify;
+};
+
+#define HAWK_IMP_IOC_ATTACH	_IOW('h', 0x00, struct hawk_imp_attach)
+#define HAWK_IMP_IOC_DETACH	_IO('h', 0x01)
+#define HAWK_IMP_IOC_MAP	_IO('h', 0x02)		/* HAWK_IMP_READ or _BOTH */
+#define HAWK_IMP_IOC_UNMAP	_IO('h', 0x03)
+#define HAWK_IMP_IOC_PIN	_IO('h', 0x04)
+#define HAWK_IMP_IOC_UNPIN	_IO('h', 0x05)
+#define HAWK_IMP_IOC_RW		_IOW('h', 0x06, struct hawk_imp_rw)
+#define HAWK_IMP_IOC_INFO	_IOR('h', 0x07, struct hawk_imp_info)
+#define HAWK_IMP_IOC_FENCE	_IO('h', 0x08)		/* 1: its DMA runs; 0: it is done */
+
+/* ---- /dev/hawk-exporter: a driver whose memory is one dma-buf per open file ---- */
+
+/**
+ * struct hawk_exp_create - make the dma-buf
+ * @bytes: size, a multiple of the page size
+ * @fd: out
+ * @reserved: 0
+ */
+struct hawk_exp_create {
+	__aligned_u64 bytes;
+	__s32 fd;
+	__u32 reserved;
+};
+
+#define HAWK_EXP_IOC_CREATE	_IOWR('h', 0x10, struct hawk_exp_create)
+#define HAWK_EXP_IOC_REVOKE	_IO('h', 0x11)	/* EBUSY: it is still mapped */
+
+#endif /* HAWK_MODELS_H */
