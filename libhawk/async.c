@@ -15,6 +15,7 @@ struct ejob {
 	struct ekv *kv;
 	unsigned int op;
 	u64 start;
+	bool stop;		/* canceled; atomic */
 	struct hawk_batch b;
 	struct hawk_item item[];
 };
@@ -38,6 +39,7 @@ int async_submit(struct ekv *kv, unsigned int op, struct hawk_batch *b)
 	job->kv = kv;
 	job->op = op;
 	job->start = now_ns();
+	job->stop = false;
 	job->b = *b;
 	memcpy(job->item, (void *)(uintptr_t)b->items, b->count * sizeof(job->item[0]));
 	job->b.items = (uintptr_t)job->item;
@@ -92,16 +94,49 @@ static void refuse(struct ejob *job, int status)
 	job->b.done = 0;
 }
 
+static u32 stop_jobs(struct ejob *job, struct ekv *kv, const struct hawk_cancel *c)
+{
+	u32 n = 0;
+
+	for (; job; job = job->next) {
+		if (job->kv != kv)
+			continue;
+		if (!(c->flags & HAWK_CANCEL_ALL) && job->b.user_data != c->user_data)
+			continue;
+		__atomic_store_n(&job->stop, true, __ATOMIC_RELAXED);
+		n++;
+	}
+	return n;
+}
+
+/* They are told to stop; their completions come from where they always do. */
+int embed_cancel(struct hawk_kv *base, struct hawk_cancel *c)
+{
+	struct ekv *kv = to_ekv(base);
+	struct embed *e = kv->sp->e;
+
+	pthread_mutex_lock(&e->job_lock);
+	c->batches = stop_jobs(e->job_first, kv, c) + stop_jobs(e->job_busy, kv, c);
+	pthread_mutex_unlock(&e->job_lock);
+	return c->batches ? 0 : hawk_fail(-ENOENT, "no such batch is under way");
+}
+
 /* The mover has taken @job off the queue. */
 static void work(struct embed *e, struct ejob *job)
 {
 	struct ekv *kv = job->kv;
+	struct ejob **pp;
 	int ret;
 
-	ret = embed_get(kv, job->op, &job->b, post_item);
+	ret = embed_get(kv, job->op, &job->b, post_item, &job->stop);
 	if (ret)
 		refuse(job, ret);
 	estats_batch(kv->sp, job->op, &job->b, job->start);
+	pthread_mutex_lock(&e->job_lock);
+	for (pp = &e->job_busy; *pp != job; pp = &(*pp)->next)
+		;
+	*pp = job->next;
+	pthread_mutex_unlock(&e->job_lock);
 	post_batch(job);
 	free(job);
 	pthread_mutex_lock(&e->job_lock);
@@ -125,6 +160,8 @@ static void *mover(void *arg)
 		e->job_first = job->next;
 		if (!e->job_first)
 			e->job_last = NULL;
+		job->next = e->job_busy;
+		e->job_busy = job;
 		pthread_mutex_unlock(&e->job_lock);
 		work(e, job);
 		pthread_mutex_lock(&e->job_lock);

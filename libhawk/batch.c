@@ -133,3 +133,18 @@ uint64_t hawk_translate_slow(struct hawk_kv *kv, uint64_t lid)
 		return vt;
 	return submit(kv, HAWK_IOC_TRANSLATE, &it, 1, NULL, &b) == 1 ? it.vt : 0;
 }
+
+int hawk_pin_cost(struct hawk_kv *kv, const uint64_t *lid, unsigned int n,
+		  struct hawk_pin_query *q)
+{
+	*q = (struct hawk_pin_query) {
+		.size = sizeof(*q),
+		.count = n,
+		.lids = (uintptr_t)lid,
+	};
+	if (!n)
+		return hawk_fail(-EINVAL, "the cost of no blocks");
+	if (n > HAWK_BATCH_MAX)
+		return hawk_fail(-E2BIG, "the cost of %u blocks, at most %u", n, HAWK_BATCH_MAX);
+	return kv->h->ops->pin_query(kv, q);
+}

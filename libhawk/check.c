@@ -60,7 +60,28 @@ int hawk_check_space(const struct hawk_space_create *c)
 	if (c->mode & ~0666u || (c->mode && !(c->flags & HAWK_SPACE_NAMED)))
 		return hawk_fail(-EINVAL, "mode 0%o: permission bits, of a named space only",
 				 c->mode);
+	if (c->idle_ns > INT64_MAX || (c->idle_ns && !(c->flags & HAWK_SPACE_NAMED)))
+		return hawk_fail(-EINVAL, "idle time of %llu ns: of a named space only",
+				 (unsigned long long)c->idle_ns);
 	return check_quota(c->quota);
+}
+
+int hawk_check_set(const struct hawk_space_set *s)
+{
+	uint32_t known = HAWK_SPACE_SET_IDLE | HAWK_SPACE_SET_MODE;
+
+	if (s->mask & ~known)
+		return hawk_fail(-EOPNOTSUPP, "unknown bits 0x%x of what to change",
+				 s->mask & ~known);
+	if (!s->mask)
+		return hawk_fail(-EINVAL, "nothing to change");
+	if (s->mode & ~0666u || (s->mode && !(s->mask & HAWK_SPACE_SET_MODE)))
+		return hawk_fail(-EINVAL, "mode 0%o: permission bits, with HAWK_SPACE_SET_MODE",
+				 s->mode);
+	if (s->idle_ns > INT64_MAX || (s->idle_ns && !(s->mask & HAWK_SPACE_SET_IDLE)))
+		return hawk_fail(-EINVAL, "idle time of %llu ns, with HAWK_SPACE_SET_IDLE",
+				 (unsigned long long)s->idle_ns);
+	return 0;
 }
 
 /* Calls that may wait for moves: they have a deadline and a preferred tier. */

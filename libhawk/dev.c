@@ -194,6 +194,16 @@ static int dev_kv_attach(struct hawk *h, const struct hawk_space_attach *a, stru
 	return bind_space(h, HAWK_IOC_SPACE_ATTACH, (void *)a, "attaching to a space", kv);
 }
 
+static int dev_kv_set(struct hawk *h, const struct hawk_space_set *s)
+{
+	return call(to_dev(h)->fd, HAWK_IOC_SPACE_SET, (void *)s, "changing a space");
+}
+
+static int dev_kv_fd(struct hawk_kv *kv)
+{
+	return to_dev_kv(kv)->fd;
+}
+
 static int dev_kv_destroy(struct hawk *h, const struct hawk_space_destroy *d)
 {
 	return call(to_dev(h)->fd, HAWK_IOC_SPACE_DESTROY, (void *)d, "destroying a space");
@@ -261,6 +271,16 @@ static int dev_ring_open(struct hawk_kv *kv, unsigned int entries, int efd)
 	return 0;
 }
 
+static int dev_cancel(struct hawk_kv *kv, struct hawk_cancel *c)
+{
+	return call(to_dev_kv(kv)->fd, HAWK_IOC_CANCEL, c, "canceling");
+}
+
+static int dev_pin_query(struct hawk_kv *kv, struct hawk_pin_query *q)
+{
+	return call(to_dev_kv(kv)->fd, HAWK_IOC_PIN_QUERY, q, "asking what pins would cost");
+}
+
 static const struct hawk_ops dev_ops = {
 	.name = "dev",
 	.close = dev_close,
@@ -270,14 +290,18 @@ static const struct hawk_ops dev_ops = {
 	.tier_info = dev_tier_info,
 	.kv_create = dev_kv_create,
 	.kv_attach = dev_kv_attach,
+	.kv_set = dev_kv_set,
 	.kv_destroy = dev_kv_destroy,
 	.kv_close = dev_kv_close,
 	.kv_info = dev_kv_info,
 	.kv_stats = dev_kv_stats,
 	.kv_stats_page = dev_kv_stats_page,
+	.kv_fd = dev_kv_fd,
 	.batch = dev_batch,
 	.lease_end = dev_lease_end,
 	.ring_open = dev_ring_open,
+	.cancel = dev_cancel,
+	.pin_query = dev_pin_query,
 };
 
 int hawk_dev_open(const char *path, struct hawk **hp)

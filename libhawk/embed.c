@@ -8,7 +8,8 @@
 #include "embed.h"
 
 #define FEATURES	(HAWK_FEAT_TIER_HOST | HAWK_FEAT_TIER_BLK | HAWK_FEAT_LEASE | \
-			 HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC)
+			 HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC | \
+			 HAWK_FEAT_CANCEL)
 
 static int embed_query(struct hawk *h, struct hawk_query *q)
 {
@@ -90,14 +91,18 @@ static const struct hawk_ops embed_ops = {
 	.tier_info = embed_tier_info,
 	.kv_create = embed_kv_create,
 	.kv_attach = embed_kv_attach,
+	.kv_set = embed_kv_set,
 	.kv_destroy = embed_kv_destroy,
 	.kv_close = embed_kv_close,
 	.kv_info = embed_kv_info,
 	.kv_stats = embed_kv_stats,
 	.kv_stats_page = embed_kv_stats_page,
+	.kv_fd = embed_kv_fd,
 	.batch = embed_batch,
 	.lease_end = embed_lease_end,
 	.ring_open = embed_ring_open,
+	.cancel = embed_cancel,
+	.pin_query = embed_pin_query,
 };
 
 static struct embed *embed_new(void)

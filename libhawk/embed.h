@@ -166,6 +166,7 @@ struct embed {
 	pthread_cond_t job_cond;	/* work for movers */
 	pthread_cond_t job_done;
 	struct ejob *job_first, *job_last;
+	struct ejob *job_busy;		/* those that movers have */
 	bool job_stop;
 	u32 nmovers;
 	pthread_t mover[EMBED_MOVERS];
@@ -198,7 +199,9 @@ void window_forget(struct etier *t, u32 tier, u32 chunk);
 /* embed_space.c */
 int embed_kv_create(struct hawk *h, struct hawk_space_create *c, struct hawk_kv **kv);
 int embed_kv_attach(struct hawk *h, const struct hawk_space_attach *a, struct hawk_kv **kv);
+int embed_kv_set(struct hawk *h, const struct hawk_space_set *s);
 int embed_kv_destroy(struct hawk *h, const struct hawk_space_destroy *d);
+int embed_kv_fd(struct hawk_kv *kv);
 void embed_kv_close(struct hawk_kv *kv);
 int embed_kv_info(struct hawk_kv *kv, struct hawk_space_info *info);
 int embed_kv_stats(struct hawk_kv *kv, struct hawk_stats *st);
@@ -219,6 +222,7 @@ int embed_tier_empty(struct embed *e, u32 tier);
 int pins_add(struct ekv *kv, struct hawk_ref ref);
 int pins_put(struct ekv *kv, u64 lid, const u8 *key, bool keep, u64 now);
 int pins_drop(struct ekv *kv, u64 lid, u64 vt);
+int embed_pin_query(struct hawk_kv *kv, struct hawk_pin_query *q);
 int pins_unshare(struct ekv *kv, u64 lid, u64 now, struct hawk_plan *plan, u64 *vt);
 void pins_drop_all(struct ekv *kv);
 
@@ -260,6 +264,7 @@ void plan_cancel(struct embed *e, struct hawk_plan *plan);
  * @plan: moves to be done next
  * @seen: moved_count() before the present pass
  * @item_done: told each item when its status is final, or NULL
+ * @stop: atomic: nobody wants the rest any more; or NULL
  */
 struct run {
 	struct ekv *kv;
@@ -268,6 +273,7 @@ struct run {
 	struct hawk_plan plan;
 	u32 seen;
 	void (*item_done)(struct run *r, u32 i);
+	const bool *stop;
 	struct hawk_move move[EMBED_PLAN_MAX];
 };
 
@@ -285,8 +291,9 @@ void batch_finish(struct hawk_batch *b);
 /* verbs.c, get.c, async.c, keeper.c, ering.c */
 int embed_batch(struct hawk_kv *kv, unsigned int op, struct hawk_batch *b);
 int embed_get(struct ekv *kv, unsigned int op, struct hawk_batch *b,
-	      void (*item_done)(struct run *r, u32 i));
+	      void (*item_done)(struct run *r, u32 i), const bool *stop);
 int async_submit(struct ekv *kv, unsigned int op, struct hawk_batch *b);
+int embed_cancel(struct hawk_kv *kv, struct hawk_cancel *c);
 void async_drain(struct ekv *kv);
 int movers_start(struct embed *e);
 void movers_stop(struct embed *e);

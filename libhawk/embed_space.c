@@ -4,6 +4,8 @@
  *
  * Names are known within one handle of the device: another process cannot attach
  * to an embedded space.  A named space has a reference of its own for its name.
+ * There is one user, and the space ends with the process at the latest: modes are
+ * accepted and of no effect, idle times and descriptors to pass are not offered.
  */
 #include <stdlib.h>
 
@@ -223,13 +225,22 @@ static struct ekv *ekv_new(struct hawk *h)
 	return kv;
 }
 
+static int no_idle(u64 idle_ns)
+{
+	return idle_ns ? hawk_fail(-EOPNOTSUPP, "an embedded space has no idle time") : 0;
+}
+
 int embed_kv_create(struct hawk *h, struct hawk_space_create *c, struct hawk_kv **kvp)
 {
 	struct embed *e = to_embed(h);
-	struct ekv *kv = ekv_new(h);
 	struct espace *sp = NULL;
+	struct ekv *kv;
 	int ret;
 
+	ret = no_idle(c->idle_ns);
+	if (ret)
+		return ret;
+	kv = ekv_new(h);
 	if (!kv)
 		return hawk_fail(-ENOMEM, "creating a space");
 	pthread_mutex_lock(&e->admin);
@@ -248,9 +259,12 @@ int embed_kv_create(struct hawk *h, struct hawk_space_create *c, struct hawk_kv 
 int embed_kv_attach(struct hawk *h, const struct hawk_space_attach *a, struct hawk_kv **kvp)
 {
 	struct embed *e = to_embed(h);
-	struct ekv *kv = ekv_new(h);
 	struct espace *sp;
+	struct ekv *kv;
 
+	if (a->flags & HAWK_ATTACH_FD)
+		return hawk_fail(-EOPNOTSUPP, "an embedded space has no descriptor");
+	kv = ekv_new(h);
 	if (!kv)
 		return hawk_fail(-ENOMEM, "attaching to a space");
 	pthread_mutex_lock(&e->admin);
@@ -264,6 +278,26 @@ int embed_kv_attach(struct hawk *h, const struct hawk_space_attach *a, struct ha
 	}
 	*kvp = &kv->base;
 	return 0;
+}
+
+int embed_kv_set(struct hawk *h, const struct hawk_space_set *s)
+{
+	struct embed *e = to_embed(h);
+	struct espace *sp;
+	int ret = no_idle(s->idle_ns);
+
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&e->admin);
+	sp = find_named(e, s->name);
+	pthread_mutex_unlock(&e->admin);
+	return sp ? 0 : hawk_fail(-ENOENT, "space '%s'", (const char *)s->name);
+}
+
+int embed_kv_fd(struct hawk_kv *kv)
+{
+	(void)kv;
+	return hawk_fail(-EOPNOTSUPP, "an embedded space has no descriptor");
 }
 
 int embed_kv_destroy(struct hawk *h, const struct hawk_space_destroy *d)

@@ -194,29 +194,33 @@ static bool pass(struct get *g)
 static void get_all(struct get *g)
 {
 	struct run *r = &g->r;
-	int ret;
+	int ret = 0;
 	u32 i;
 
-	while (pass(g)) {
-		ret = run_step(r);
-		if (!ret) {
-			collect(g);
-			continue;
+	while (!ret) {
+		if (r->stop && __atomic_load_n(r->stop, __ATOMIC_RELAXED)) {
+			ret = -ECANCELED;
+			break;
 		}
-		for (i = 0; i < g->n; i++)
-			if (r->it[i].status == RUN_PENDING)
-				item_end(g, i, ret);
-		break;
+		if (!pass(g))
+			return;
+		ret = run_step(r);
+		if (!ret)
+			collect(g);
 	}
+	for (i = 0; i < g->n; i++)
+		if (r->it[i].status == RUN_PENDING)
+			item_end(g, i, ret);
 }
 
 /**
  * embed_get() - GET or RELOAD
  * @item_done: told each item when it is done (in order, at the end, with
  *	HAWK_BATCH_PREFIX), or NULL
+ * @stop: atomic, set when the rest is not wanted any more; or NULL
  */
 int embed_get(struct ekv *kv, unsigned int op, struct hawk_batch *b,
-	      void (*item_done)(struct run *r, u32 i))
+	      void (*item_done)(struct run *r, u32 i), const bool *stop)
 {
 	struct get g = { .pin = op == HAWK_IOC_GET, .n = b->count };
 	struct run *r = &g.r;
@@ -228,6 +232,7 @@ int embed_get(struct ekv *kv, unsigned int op, struct hawk_batch *b,
 		return hawk_fail(-ENOMEM, "a batch of %u items", b->count);
 	run_start(r, kv, b);
 	r->item_done = item_done;
+	r->stop = stop;
 	for (i = 0; i < b->count; i++) {
 		g.gi[i].move = HAWK_NONE;
 		r->it[i].lid = hawk_lid_block(r->it[i].lid, kv->sp->geo.block_tokens);

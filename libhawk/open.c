@@ -142,6 +142,7 @@ int hawk_kv_create(struct hawk *h, const struct hawk_kv_params *p, struct hawk_k
 		.max_blocks = p->max_blocks,
 		.buckets = p->buckets,
 		.mode = p->mode,
+		.idle_ns = p->idle_ns,
 	};
 	int ret;
 
@@ -174,6 +175,38 @@ int hawk_kv_attach(struct hawk *h, const char *name, struct hawk_kv **kv)
 		return ret;
 	memcpy(a.name, name, strlen(name));
 	return h->ops->kv_attach(h, &a, kv);
+}
+
+int hawk_kv_attach_fd(struct hawk *h, int fd, struct hawk_kv **kv)
+{
+	struct hawk_space_attach a = { .size = sizeof(a), .flags = HAWK_ATTACH_FD, .fd = fd };
+
+	*kv = NULL;
+	if (fd < 0)
+		return hawk_fail(-EBADF, "attaching to the space of descriptor %d", fd);
+	return h->ops->kv_attach(h, &a, kv);
+}
+
+int hawk_kv_fd(struct hawk_kv *kv)
+{
+	return kv->h->ops->kv_fd(kv);
+}
+
+int hawk_kv_set(struct hawk *h, const char *name, uint32_t mask, uint32_t mode,
+		uint64_t idle_ns)
+{
+	struct hawk_space_set s = {
+		.size = sizeof(s), .mask = mask, .mode = mode, .idle_ns = idle_ns,
+	};
+	int ret = hawk_check_name(name);
+
+	if (ret)
+		return ret;
+	ret = hawk_check_set(&s);
+	if (ret)
+		return ret;
+	memcpy(s.name, name, strlen(name));
+	return h->ops->kv_set(h, &s);
 }
 
 int hawk_kv_destroy(struct hawk *h, const char *name)

@@ -21,6 +21,7 @@
  * @name: as hawk_backend() tells
  *
  * Operations return 0 or a negative errno and have set the error text.
+ * @kv_attach: by name, or by descriptor with HAWK_ATTACH_FD
  * @batch: @op is HAWK_IOC_ALLOC to HAWK_IOC_TRANSLATE
  */
 struct hawk_ops {
@@ -32,14 +33,18 @@ struct hawk_ops {
 	int (*tier_info)(struct hawk *h, struct hawk_tier_info *info);
 	int (*kv_create)(struct hawk *h, struct hawk_space_create *c, struct hawk_kv **kv);
 	int (*kv_attach)(struct hawk *h, const struct hawk_space_attach *a, struct hawk_kv **kv);
+	int (*kv_set)(struct hawk *h, const struct hawk_space_set *s);
 	int (*kv_destroy)(struct hawk *h, const struct hawk_space_destroy *d);
 	void (*kv_close)(struct hawk_kv *kv);
 	int (*kv_info)(struct hawk_kv *kv, struct hawk_space_info *info);
 	int (*kv_stats)(struct hawk_kv *kv, struct hawk_stats *st);
 	int (*kv_stats_page)(struct hawk_kv *kv, struct hawk_stats_page *page);
+	int (*kv_fd)(struct hawk_kv *kv);
 	int (*batch)(struct hawk_kv *kv, unsigned int op, struct hawk_batch *b);
 	int (*lease_end)(struct hawk_kv *kv, uint64_t lease);
 	int (*ring_open)(struct hawk_kv *kv, unsigned int entries, int efd);
+	int (*cancel)(struct hawk_kv *kv, struct hawk_cancel *c);
+	int (*pin_query)(struct hawk_kv *kv, struct hawk_pin_query *q);
 };
 
 /* First member of each backend's handle. */
@@ -100,6 +105,7 @@ int hawk_url_parse(const char *url, struct hawk_url *u);
 /* check.c: refusals that do not depend on the backend */
 int hawk_check_space(const struct hawk_space_create *c);
 int hawk_check_name(const char *name);
+int hawk_check_set(const struct hawk_space_set *s);
 int hawk_check_batch(unsigned int op, const struct hawk_batch *b);
 bool hawk_key_is_zero(const uint8_t *key);
 

@@ -37,6 +37,19 @@ int hawk_ring_fd(struct hawk_kv *kv)
 	return kv->ring_fd;
 }
 
+int hawk_cancel(struct hawk_kv *kv, uint64_t user_data, uint32_t flags)
+{
+	struct hawk_cancel c = { .size = sizeof(c), .flags = flags, .user_data = user_data };
+	int ret;
+
+	if (flags & ~HAWK_CANCEL_ALL)
+		return hawk_fail(-EOPNOTSUPP, "unknown flags 0x%x", flags & ~HAWK_CANCEL_ALL);
+	if (flags && user_data)
+		return hawk_fail(-EINVAL, "canceling all batches: user_data must be 0");
+	ret = kv->h->ops->cancel(kv, &c);
+	return ret ? ret : (int)c.batches;
+}
+
 static unsigned int take(struct hawk_ring *r, struct hawk_cqe *cqe, unsigned int n)
 {
 	uint32_t head = __atomic_load_n(&r->head, __ATOMIC_RELAXED);

@@ -15,6 +15,7 @@ void run_start(struct run *r, struct ekv *kv, struct hawk_batch *b)
 	r->it = (struct hawk_item *)(uintptr_t)b->items;
 	r->plan = (struct hawk_plan) { .max = EMBED_PLAN_MAX, .move = r->move };
 	r->item_done = NULL;
+	r->stop = NULL;
 	planner_enter(kv->sp->e);
 }
 

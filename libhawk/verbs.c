@@ -314,7 +314,7 @@ static int dispatch(struct ekv *kv, unsigned int op, struct hawk_batch *b)
 		return each(kv, b, 0, unpin_one);
 	case HAWK_IOC_GET:
 	case HAWK_IOC_RELOAD:
-		return embed_get(kv, op, b, NULL);
+		return embed_get(kv, op, b, NULL, NULL);
 	case HAWK_IOC_FORK:
 		return verb_fork(kv, b);
 	case HAWK_IOC_UNSHARE:

@@ -230,6 +230,45 @@ static void close_while_busy(void **state)
 	fx_close(&f);
 }
 
+/* Canceled batches still complete, whole; what was not fetched can be fetched. */
+static void cancel(void **state)
+{
+	struct hawk_opts o = { .flags = HAWK_BATCH_ASYNC };
+	struct hawk_cqe cqe[N];
+	struct hawk_item it[N];
+	unsigned int done, i, good, round, canceled = 0;
+	int told;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 8 * MIB);
+	fx_put(f.kv, 0, 4 * N, 1);
+	assert_ok(hawk_ring_open(f.kv, 2 * N, -1));
+	assert_int_equal(hawk_cancel(f.kv, 1, 0), -ENOENT);
+	assert_int_equal(hawk_cancel(f.kv, 0, HAWK_CANCEL_ALL), -ENOENT);
+	assert_int_equal(hawk_cancel(f.kv, 1, HAWK_CANCEL_ALL), -EINVAL);
+	assert_int_equal(hawk_cancel(f.kv, 0, 1u << 31), -EOPNOTSUPP);
+	for (round = 0; round < 200 && !canceled; round++) {
+		o.user_data = round + 1;
+		items_by_key(it, round % 4 * N, N);
+		assert_int_equal(hawk_get(f.kv, it, N, &o, NULL), 0);
+		told = hawk_cancel(f.kv, round + 1, 0);
+		assert_true(told == 1 || told == -ENOENT);
+		done = reap_batch(&f, cqe, N, round + 1);
+		for (i = 0, good = 0; i < N; i++) {
+			assert_true(cqe[i].status == 0 || cqe[i].status == -ECANCELED);
+			good += !cqe[i].status;
+			canceled += cqe[i].status == -ECANCELED;
+		}
+		assert_int_equal(good, done);
+		unpin_all(&f, cqe, N);
+	}
+	assert_true(canceled);
+	for (i = 0; i < 4 * N; i++)
+		assert_int_equal(fx_get(f.kv, i, 1), 0);
+	fx_close(&f);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -238,6 +277,7 @@ int main(void)
 		cmocka_unit_test(ring_is_full),
 		cmocka_unit_test(ring_refusals),
 		cmocka_unit_test(close_while_busy),
+		cmocka_unit_test(cancel),
 	};
 
 	return cmocka_run_group_tests_name("lib_async", tests, NULL, NULL);

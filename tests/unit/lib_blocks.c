@@ -351,6 +351,61 @@ static void translate_batch(void **state)
 	fx_close(&f);
 }
 
+/* A pin is given back by place, also when the LID is another block's by now. */
+static void unpin_by_place(void **state)
+{
+	struct hawk_item it = { .lid = fx_lid(0), .arg = fx_lid(9) }, at;
+	struct hawk_stats st;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 0);
+	fx_put(f.kv, 0, 1, 1);
+	assert_int_equal(hawk_fork(f.kv, &it, 1), 1);
+	it = (struct hawk_item){ .lid = fx_lid(0) };
+	assert_int_equal(hawk_pin(f.kv, &it, 1), 1);
+	assert_int_equal(hawk_pin(f.kv, &it, 1), 1);
+	at = (struct hawk_item){ .vt = it.vt };
+	it.vt = 0;
+	assert_int_equal(hawk_unshare(f.kv, &it, 1, NULL), 1);
+	assert_int_not_equal(it.vt, at.vt);
+	assert_int_equal(hawk_unpin(f.kv, &at, 1), 1);
+	assert_int_equal(hawk_unpin(f.kv, &at, 1), 0);
+	assert_int_equal(at.status, -ESTALE);
+	assert_ok(hawk_kv_stats(f.kv, &st));
+	assert_int_equal(st.pinned, 1);
+	at = (struct hawk_item){ .vt = ~0ull };
+	assert_int_equal(hawk_unpin(f.kv, &at, 1), 0);
+	assert_int_equal(at.status, -ESTALE);
+	at = (struct hawk_item){ 0 };
+	assert_int_equal(hawk_unpin(f.kv, &at, 1), 0);
+	assert_int_equal(at.status, -ENOENT);
+	at = (struct hawk_item){ .vt = it.vt };
+	assert_int_equal(hawk_unpin(f.kv, &at, 1), 1);
+	fx_close(&f);
+}
+
+static void pin_cost(void **state)
+{
+	uint64_t lid[2] = { fx_lid(0), fx_lid(1) };
+	struct hawk_item it = { .lid = fx_lid(0) };
+	struct hawk_pin_query q;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 0);
+	fx_put(f.kv, 0, 2, 1);
+	assert_int_equal(hawk_pin_cost(f.kv, NULL, 0, &q), -EINVAL);
+	assert_int_equal(hawk_pin_cost(f.kv, NULL, HAWK_BATCH_MAX + 1, &q), -E2BIG);
+	assert_ok(hawk_pin_cost(f.kv, NULL, 3, &q));
+	assert_int_equal(q.need_bytes, f.dev ? 3 * FX_BLOCK : 0);
+	assert_int_equal(q.limit_bytes, HAWK_NO_LIMIT);	/* the tests run as root */
+	assert_int_equal(hawk_pin(f.kv, &it, 1), 1);
+	assert_ok(hawk_pin_cost(f.kv, lid, 2, &q));
+	assert_int_equal(q.need_bytes, f.dev ? FX_BLOCK : 0);
+	fx_close(&f);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -366,6 +421,8 @@ int main(void)
 		cmocka_unit_test(put_rules),
 		cmocka_unit_test(translate),
 		cmocka_unit_test(translate_batch),
+		cmocka_unit_test(unpin_by_place),
+		cmocka_unit_test(pin_cost),
 	};
 
 	return cmocka_run_group_tests_name("lib_blocks", tests, NULL, NULL);

@@ -405,6 +405,78 @@ static void device_queries(void **state)
 	fx_close(&f);
 }
 
+static void change(void **state)
+{
+	struct hawk_kv_params p;
+	struct hawk_kv *kv;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 0);
+	p = fx_params(&f);
+	p.idle_ns = 1;
+	assert_int_equal(hawk_kv_create(f.h, &p, &kv), -EINVAL);	/* no name */
+	p.name = "change";
+	p.mode = 0600;
+	p.idle_ns = 3600000000000;
+	if (!f.dev) {
+		assert_int_equal(hawk_kv_create(f.h, &p, &kv), -EOPNOTSUPP);
+		p.idle_ns = 0;
+	}
+	assert_ok(hawk_kv_create(f.h, &p, &kv));
+	assert_int_equal(hawk_kv_set(f.h, "change", 0, 0, 0), -EINVAL);
+	assert_int_equal(hawk_kv_set(f.h, "change", 1u << 9, 0, 0), -EOPNOTSUPP);
+	assert_int_equal(hawk_kv_set(f.h, "change", HAWK_SPACE_SET_IDLE, 0600, 0), -EINVAL);
+	assert_int_equal(hawk_kv_set(f.h, "change", HAWK_SPACE_SET_MODE, 0700, 0), -EINVAL);
+	assert_int_equal(hawk_kv_set(f.h, "change", HAWK_SPACE_SET_MODE, 0600, 1), -EINVAL);
+	assert_int_equal(hawk_kv_set(f.h, "no-such", HAWK_SPACE_SET_MODE, 0600, 0), -ENOENT);
+	assert_ok(hawk_kv_set(f.h, "change", HAWK_SPACE_SET_MODE, 0666, 0));
+	assert_int_equal(hawk_kv_set(f.h, "change", HAWK_SPACE_SET_IDLE, 0, 1),
+			 f.dev ? 0 : -EOPNOTSUPP);
+	hawk_kv_close(kv);
+	if (!f.dev)
+		assert_ok(hawk_kv_destroy(f.h, "change"));
+	else	/* its idle time is over at once: it goes by itself */
+		while (hawk_kv_set(f.h, "change", HAWK_SPACE_SET_MODE, 0600, 0) != -ENOENT)
+			;
+	fx_close(&f);
+}
+
+/* A private space through a second descriptor, with pins of its own. */
+static void attach_by_descriptor(void **state)
+{
+	struct hawk_item it = { .lid = fx_lid(0) };
+	struct hawk_stats st;
+	struct hawk_kv *kv;
+	struct fx f;
+	int fd;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 0);
+	fd = hawk_kv_fd(f.kv);
+	assert_int_equal(hawk_kv_attach_fd(f.h, -1, &kv), -EBADF);
+	if (!f.dev) {
+		assert_int_equal(fd, -EOPNOTSUPP);
+		assert_int_equal(hawk_kv_attach_fd(f.h, 0, &kv), -EOPNOTSUPP);
+		fx_close(&f);
+		return;
+	}
+	assert_int_equal(hawk_kv_attach_fd(f.h, 1, &kv), -EBADF);
+	fx_put(f.kv, 0, 1, 1);
+	assert_ok(hawk_kv_attach_fd(f.h, fd, &kv));
+	assert_int_equal(hawk_pin(f.kv, &it, 1), 1);
+	assert_int_equal(fx_get(kv, 0, 1), 0);
+	it.vt = 0;
+	assert_int_equal(hawk_unpin(kv, &it, 1), 0);
+	assert_int_equal(it.status, -ESTALE);
+	hawk_kv_close(f.kv);
+	assert_ok(hawk_kv_stats(kv, &st));
+	assert_int_equal(st.pinned, 0);
+	assert_int_equal(fx_get(kv, 0, 1), 0);
+	f.kv = kv;
+	fx_close(&f);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -419,6 +491,8 @@ int main(void)
 		cmocka_unit_test(reload_into_new_chunk),
 		cmocka_unit_test(tier_goes_after_space),
 		cmocka_unit_test(device_queries),
+		cmocka_unit_test(change),
+		cmocka_unit_test(attach_by_descriptor),
 	};
 
 	return cmocka_run_group_tests_name("lib_spaces", tests, NULL, NULL);

@@ -77,7 +77,7 @@ int hawk_tier_stat(struct hawk *h, unsigned int tier, struct hawk_tier_info *inf
  * struct hawk_kv_params - geometry and limits of a space
  *
  * See &struct hawk_space_create for the members. @quota_all: if non-zero, @quota
- * is ignored and the space may own all of every tier.
+ * is ignored and the space may own all of every tier. @idle_ns: kernel backend only.
  */
 struct hawk_kv_params {
 	uint32_t block_bytes;
@@ -93,10 +93,39 @@ struct hawk_kv_params {
 	uint32_t quota_all;
 	struct hawk_quota quota[HAWK_TIERS_MAX];
 	const char *name;	/* NULL: private */
+	uint64_t idle_ns;
 };
 
 int hawk_kv_create(struct hawk *h, const struct hawk_kv_params *p, struct hawk_kv **kv);
 int hawk_kv_attach(struct hawk *h, const char *name, struct hawk_kv **kv);
+
+/**
+ * hawk_kv_fd() - the descriptor of a handle, to be passed to another process
+ *
+ * Kernel backend only. It stays the handle's: do not close it. Who receives a copy
+ * may use that file, or bind its space to a file of its own (hawk_kv_attach_fd()).
+ * Return: the descriptor or -EOPNOTSUPP.
+ */
+int hawk_kv_fd(struct hawk_kv *kv);
+
+/**
+ * hawk_kv_attach_fd() - a handle on the space of a descriptor that was received
+ * @fd: of hawk_kv_fd() in another process; it may be closed afterwards
+ *
+ * Return: 0; -EOPNOTSUPP (embedded); -EBADF (not of this device), -ENXIO (it has no
+ * space), -EACCES (not open for reading).
+ */
+int hawk_kv_attach_fd(struct hawk *h, int fd, struct hawk_kv **kv);
+
+/**
+ * hawk_kv_set() - change a named space
+ * @mask: HAWK_SPACE_SET_*, what is changed; the other values must be 0
+ * @mode: permission bits
+ * @idle_ns: see &struct hawk_space_create; kernel backend only
+ */
+int hawk_kv_set(struct hawk *h, const char *name, uint32_t mask, uint32_t mode,
+		uint64_t idle_ns);
+
 /** hawk_kv_close() - unbind; a private space ends, its pins and leases too */
 void hawk_kv_close(struct hawk_kv *kv);
 int hawk_kv_destroy(struct hawk *h, const char *name);
@@ -170,6 +199,14 @@ int hawk_get(struct hawk_kv *kv, struct hawk_item *it, unsigned int n,
 	     const struct hawk_opts *o, unsigned int *prefix);
 
 /**
+ * hawk_pin_cost() - how much would pinning blocks count against RLIMIT_MEMLOCK
+ * @lid: LIDs of @n blocks, or NULL for new ones
+ * @q: out, need, use and limit in bytes; the embedded backend charges nothing
+ */
+int hawk_pin_cost(struct hawk_kv *kv, const uint64_t *lid, unsigned int n,
+		  struct hawk_pin_query *q);
+
+/**
  * hawk_translate() - LID to translation, no system call
  * Return: HAWK_VT_* value, 0 if the LID is not in the vTLB.
  */
@@ -206,6 +243,15 @@ int hawk_ring_open(struct hawk_kv *kv, unsigned int entries, int efd);
 
 /** hawk_ring_fd() - a descriptor to poll for completions */
 int hawk_ring_fd(struct hawk_kv *kv);
+
+/**
+ * hawk_cancel() - stop asynchronous batches of this handle
+ * @flags: 0: those with @user_data; HAWK_CANCEL_ALL: all, @user_data is 0
+ *
+ * Their items that are not done get -ECANCELED; all completions still come.
+ * Return: number of batches told to stop, or -ENOENT.
+ */
+int hawk_cancel(struct hawk_kv *kv, uint64_t user_data, uint32_t flags);
 
 /**
  * hawk_reap() - take up to @n completions; one thread at a time
