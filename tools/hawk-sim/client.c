@@ -106,7 +106,7 @@ void client_release(struct sim_client *c, bool died)
 /* Another process takes the place of one that is gone. */
 static void client_arrive(struct sim_client *c)
 {
-	u32 i = sim_below(SIM_SPACES);
+	u32 i = sim_below(sim.spaces);
 
 	if (!sim.space[i].s || sim.space[i].doomed)
 		return;

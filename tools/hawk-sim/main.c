@@ -25,6 +25,7 @@ static const char usage[] =
 	"  --seed N         first seed (default 1)\n"
 	"  --events N       events in all (default 1000000)\n"
 	"  --per-seed N     events of one seed, then the next seed runs (default 1000000)\n"
+	"  --spaces N       spaces at one time, 1 to 4 (default 3)\n"
 	"  --check N        check all invariants after every N events, or \"always\" (default)\n"
 	"  --jobs N         processes that run seeds side by side (default: one per CPU)\n"
 	"  --stop-at EVENT  run the first seed up to this event, then stop\n"
@@ -78,14 +79,26 @@ static u64 parse_positive(const char *option, const char *s)
 	return v;
 }
 
-enum { OPT_TORTURE = 1, OPT_SEED, OPT_EVENTS, OPT_PER_SEED, OPT_CHECK, OPT_JOBS, OPT_STOP_AT,
-       OPT_TRACE, OPT_EXPECT_ALL, OPT_JSON, OPT_HELP, OPT_VERSION };
+static u32 parse_spaces(const char *s)
+{
+	u64 v = parse_positive("spaces", s);
+
+	if (v > SIM_SPACES) {
+		fprintf(stderr, "hawk-sim: --spaces must be at most %d\n", SIM_SPACES);
+		exit(2);
+	}
+	return v;
+}
+
+enum { OPT_TORTURE = 1, OPT_SEED, OPT_EVENTS, OPT_PER_SEED, OPT_SPACES, OPT_CHECK, OPT_JOBS,
+       OPT_STOP_AT, OPT_TRACE, OPT_EXPECT_ALL, OPT_JSON, OPT_HELP, OPT_VERSION };
 
 static const struct option longs[] = {
 	{ "torture", no_argument, NULL, OPT_TORTURE },
 	{ "seed", required_argument, NULL, OPT_SEED },
 	{ "events", required_argument, NULL, OPT_EVENTS },
 	{ "per-seed", required_argument, NULL, OPT_PER_SEED },
+	{ "spaces", required_argument, NULL, OPT_SPACES },
 	{ "check", required_argument, NULL, OPT_CHECK },
 	{ "jobs", required_argument, NULL, OPT_JOBS },
 	{ "stop-at", required_argument, NULL, OPT_STOP_AT },
@@ -111,6 +124,9 @@ static void option_take(struct options *o, int opt, const char *name)
 		break;
 	case OPT_PER_SEED:
 		o->per_seed = parse_positive(name, optarg);
+		break;
+	case OPT_SPACES:
+		o->run.spaces = parse_spaces(optarg);
 		break;
 	case OPT_CHECK:
 		o->run.check = strcmp(optarg, "always") ? parse_positive(name, optarg) : 1;
@@ -249,7 +265,7 @@ static void report(const struct options *o, const struct shared *sh, u64 digest,
 int main(int argc, char **argv)
 {
 	struct options o = {
-		.run = { .seed = 1, .check = 1 }, .events = PER_SEED, .per_seed = PER_SEED,
+		.run = { .seed = 1, .check = 1, .spaces = 3 }, .events = PER_SEED, .per_seed = PER_SEED,
 		.jobs = sysconf(_SC_NPROCESSORS_ONLN),
 	};
 	struct timespec from, to;

@@ -13,7 +13,7 @@
 
 static struct sim_space *space_draw(void)
 {
-	struct sim_space *sp = &sim.space[sim_below(SIM_SPACES)];
+	struct sim_space *sp = &sim.space[sim_below(sim.spaces)];
 
 	return sp->s && !sp->doomed ? sp : NULL;
 }

@@ -56,9 +56,10 @@ void sim_fail(const char *file, int line, const char *fmt, ...)
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "\nhawk-sim: again: hawk-sim --torture --seed %llu --check %llu "
-		"--stop-at %llu --trace\n", (unsigned long long)run_now.seed,
-		(unsigned long long)run_now.check, (unsigned long long)sim.event);
+	fprintf(stderr, "\nhawk-sim: again: hawk-sim --torture --seed %llu --spaces %u "
+		"--check %llu --stop-at %llu --trace\n", (unsigned long long)run_now.seed,
+		run_now.spaces, (unsigned long long)run_now.check,
+		(unsigned long long)sim.event);
 	fflush(stderr);
 	_exit(1);
 }
@@ -140,6 +141,7 @@ u64 sim_run(const struct sim_run *run)
 	memset(&sim, 0, sizeof(sim));
 	sim.seed = run->seed;
 	sim.rng = run->seed;
+	sim.spaces = run->spaces;
 	world_begin();
 	weather_draw();
 	for (sim.event = 1; sim.event <= last; sim.event++) {

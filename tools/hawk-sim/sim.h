@@ -12,7 +12,7 @@
 
 #include "tally.h"
 
-#define SIM_SPACES	3
+#define SIM_SPACES	4	/* at one time, at most */
 #define SIM_CLIENTS	10
 #define SIM_LIDS	40	/* LIDs in use per space */
 #define SIM_KEYS	16
@@ -165,6 +165,7 @@ struct sim {
 	u64 event;		/* the present one, from 1 */
 	u64 now;		/* ns */
 	u64 digest;
+	u32 spaces;		/* in use of SIM_SPACES */
 	u64 weather_until;
 	struct sim_weather weather;
 	u32 next_life;
@@ -217,6 +218,7 @@ static inline bool sim_chance(u32 permille)
  * @seed: of all chance
  * @events: events to run
  * @check: events between two full checks, at least 1
+ * @spaces: spaces at one time, 1..SIM_SPACES
  * @stop_at: end after this event, 0: none
  * @trace: print the last events at the end too
  */
@@ -224,6 +226,7 @@ struct sim_run {
 	u64 seed;
 	u64 events;
 	u64 check;
+	u32 spaces;
 	u64 stop_at;
 	bool trace;
 };

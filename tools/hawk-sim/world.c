@@ -277,7 +277,7 @@ static void space_end(struct sim_space *sp)
 
 void world_step(void)
 {
-	struct sim_space *sp = &sim.space[sim_below(SIM_SPACES)];
+	struct sim_space *sp = &sim.space[sim_below(sim.spaces)];
 
 	if (!sim_below(4))
 		tiers_step();
@@ -292,7 +292,7 @@ void world_step(void)
 /* Write cold blocks ahead, as a host's keeper does. */
 void world_keep(void)
 {
-	struct sim_space *sp = &sim.space[sim_below(SIM_SPACES)];
+	struct sim_space *sp = &sim.space[sim_below(sim.spaces)];
 	struct hawk_plan *plan;
 	int n;
 
@@ -387,7 +387,7 @@ void world_begin(void)
 	tier_add(HAWK_TIER_HOST, 0);
 	tier_add(HAWK_TIER_BLK, 0);
 	tier_add(HAWK_TIER_HOST, 0);
-	for (i = 0; i < SIM_SPACES; i++)
+	for (i = 0; i < sim.spaces; i++)
 		space_create(&sim.space[i]);
 }
 
