@@ -549,6 +549,36 @@ static void every_refusal(void **state)
 	fprintf(stderr, "# %u refusals by %zu calls\n", made, ARRAY_SIZE(refusals));
 }
 
+/* A block is at its translation in each state that has one, and nowhere else. */
+static void found_by_place(void **state)
+{
+	struct hawk_ref ref, at;
+	struct walk w;
+	u64 vt, old;
+
+	(void)state;
+	walk_init(&w);
+	start_evicting(&w);
+	assert_int_equal(hawk_block_ref(w.s, LID(1), &old, &ref), 0);
+	assert_int_equal(hawk_block_at(w.s, old, &at), 0);
+	assert_memory_equal(&at, &ref, sizeof(at));
+	/* on flash it is there, and not where it was */
+	complete(&w, 0);
+	assert_int_equal(hawk_block_ref(w.s, LID(1), &vt, &ref), 0);
+	assert_int_equal(hawk_block_at(w.s, vt, &at), 0);
+	assert_memory_equal(&at, &ref, sizeof(at));
+	assert_int_equal(hawk_block_at(w.s, old, &at), -ESTALE);
+	/* the frame has another block: the generation tells */
+	fill(&w, LID(3));
+	assert_int_equal(hawk_block_at(w.s, old, &at), -ESTALE);
+	assert_int_equal(hawk_block_free(w.s, LID(1)), 0);
+	assert_int_equal(hawk_block_at(w.s, vt, &at), -ESTALE);
+	/* places that cannot be */
+	assert_int_equal(hawk_block_at(w.s, hawk_vt(HAWK_TIERS_MAX, 0, 0), &at), -ESTALE);
+	assert_int_equal(hawk_block_at(w.s, hawk_vt(0, 0, HAWK_NONE), &at), -ESTALE);
+	walk_end(&w);
+}
+
 /* Pins are counted in 32 bits, and a client may ask for more. */
 static void pins_do_not_wrap(void **state)
 {
@@ -577,6 +607,7 @@ int main(void)
 		cmocka_unit_test(states_have_names),
 		cmocka_unit_test(every_transition),
 		cmocka_unit_test(every_refusal),
+		cmocka_unit_test(found_by_place),
 		cmocka_unit_test(pins_do_not_wrap),
 	};
 

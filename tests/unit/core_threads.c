@@ -278,7 +278,7 @@ static void op_other(struct worker *w, u32 nr, u64 now)
 static void op_watch(void)
 {
 	struct hawk_stats st = { 0 };
-	u32 tier, total, nfree, ndirty;
+	u32 tier, total, nfree, ndirty, owned, max;
 
 	hawk_space_stats(t.s, &st);
 	CHECK(st.blocks <= t.s->max_blocks);
@@ -286,6 +286,8 @@ static void op_watch(void)
 		CHECK(!hawk_tier_usage(t.h.e, tier, &total, &nfree, &ndirty));
 		CHECK(nfree + ndirty <= total);
 		CHECK(hawk_space_excess(t.s, tier) <= (s64)total);
+		hawk_space_quota(t.s, tier, &owned, &max);
+		CHECK(owned <= max && max == 4);
 		hawk_space_starved(t.other, tier);
 		if (hawk_space_starved(t.s, tier))
 			hawk_space_unclaim(t.other, tier);
@@ -363,7 +365,7 @@ static void op_unshare(struct worker *w, u32 nr, u64 now, struct hawk_ref *ref)
 
 static void op_pin(struct worker *w, u32 nr, u64 now)
 {
-	struct hawk_ref ref;
+	struct hawk_ref ref, at;
 	u64 vt, tag;
 	int ret, i;
 
@@ -373,7 +375,8 @@ static void op_pin(struct worker *w, u32 nr, u64 now)
 	} while (grew(w, t.s, ret));
 	if (ret == -ENOENT || hawk_block_pin(t.s, lid_of(nr), now, &vt, &ref))
 		return;
-	/* pinned: it stays, and so do its bytes */
+	/* pinned: it stays, is found by its place, and its bytes stay too */
+	CHECK(!hawk_block_at(t.s, vt, &at) && at.block == ref.block && at.gen == ref.gen);
 	tag = bytes_read(t.s, vt);
 	CHECK(tag_ok(tag, nr));
 	for (i = host_below(&w->rng, 3); i; i--)
