@@ -176,7 +176,6 @@ static int espace_new(struct embed *e, const struct hawk_space_create *c, struct
 		return hawk_fail(-ENOMEM, "creating a space");
 	sp->e = e;
 	sp->geo = *c;
-	sp->geo.buckets = c->buckets ? c->buckets : 64;
 	ret = espace_init(e, sp);
 	if (ret) {
 		espace_free(sp);
@@ -344,7 +343,7 @@ int embed_kv_info(struct hawk_kv *kv, struct hawk_space_info *info)
 	info->dtype = g->dtype;
 	info->model_id = g->model_id;
 	info->max_blocks = g->max_blocks;
-	info->buckets = g->buckets;
+	info->buckets = hawk_space_buckets(sp->space);
 	info->vtlb_bytes = sp->vtlb_bytes;
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		info->frames[t] = hawk_space_frames(sp->space, t);

@@ -30,7 +30,7 @@ static void write_tier(struct espace *sp, u32 tier)
 	u32 idle = 0;
 
 	planner_enter(e);
-	while (idle * LOOK_AHEAD <= sp->geo.buckets && !stopping(sp)) {
+	while (idle * LOOK_AHEAD <= hawk_space_buckets(sp->space) && !stopping(sp)) {
 		int ret = hawk_space_writeback(sp->space, tier, e->writeback, &plan);
 
 		idle = !ret && !plan.n ? idle + 1 : 0;

@@ -200,7 +200,7 @@ void hawk_chunk_free(struct hawk_tier *t, u32 chunk)
 	hawk_store(&t->avail, t->leaving ? 0 : t->nfree);
 }
 
-/* There is a free one. */
+/* There is a free one, and the tier does not leave. */
 u32 hawk_chunk_take(struct hawk_tier *t)
 {
 	u32 chunk = t->free;
@@ -209,7 +209,7 @@ u32 hawk_chunk_take(struct hawk_tier *t)
 	t->free = t->chunk[chunk].next;
 	t->chunk[chunk].state = HAWK_CHUNK_OWNED;
 	t->nfree--;
-	hawk_store(&t->avail, t->leaving ? 0 : t->nfree);
+	hawk_store(&t->avail, t->nfree);
 	return chunk;
 }
 

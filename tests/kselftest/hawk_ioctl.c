@@ -282,8 +282,11 @@ TEST_F(hawk, space_bind_once)
 TEST_F(hawk, space_info)
 {
 	struct hawk_space_info info = { .size = sizeof(info) };
+	struct hawk_space_create sc = space_args(64);
+	int fd = dev_open(O_RDWR);
 
 	ASSERT_EQ(0, dev_call(self->fd, HAWK_IOC_SPACE_INFO, &info));
+	EXPECT_EQ(1, info.buckets);
 	EXPECT_EQ(BLOCK, info.block_bytes);
 	EXPECT_EQ(TOKENS, info.block_tokens);
 	EXPECT_EQ(2, info.layers);
@@ -291,6 +294,12 @@ TEST_F(hawk, space_info)
 	EXPECT_EQ(HOST_BLOCKS, info.frames[self->host]);
 	EXPECT_GE(info.vtlb_bytes, 4 * HOST_BLOCKS * sizeof(struct hawk_vtlb_entry));
 	EXPECT_EQ(0, info.name[0]);
+	/* what was left to the device is told as it is */
+	sc.buckets = 0;
+	ASSERT_EQ(0, dev_call(fd, HAWK_IOC_SPACE_CREATE, &sc));
+	ASSERT_EQ(0, dev_call(fd, HAWK_IOC_SPACE_INFO, &info));
+	EXPECT_EQ(64, info.buckets);
+	close(fd);
 }
 
 TEST_F(hawk, space_names)

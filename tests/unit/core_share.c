@@ -518,6 +518,30 @@ static void minima_hold(void **state)
 	fix_fini(&f);
 }
 
+/* Between the asking and the granting the free chunk may be somebody else's. */
+static void asked_too_early(void **state)
+{
+	struct hawk_space *late;
+	struct hawk_grant g;
+	struct fix f;
+	u64 vt;
+
+	(void)state;
+	fix_init(&f, 3, 0);
+	fill(&f, 0, 8);
+	late = f.more[0] = space_of(&f, 0, 3, 0);
+	assert_int_equal(hawk_block_alloc(f.s, LID(8), NULL, HOST, 1, NULL, &vt), -ENOBUFS);
+	take(&f, f.s, HOST, 0, late);	/* claims the free one, until this is clean */
+	assert_int_equal(hawk_space_grow(f.s, &g), -ENOENT);
+	hawk_space_unclaim(late, HOST);
+	assert_int_equal(hawk_block_alloc(f.s, LID(8), NULL, HOST, 1, NULL, &vt), -ENOBUFS);
+	f.more[1] = space_of(&f, 1, 3, 0);
+	assert_int_equal(hawk_space_grow(f.s, &g), -ENOENT);
+	host_check(f.s);
+	assert_int_equal(host_fill(&f.h, f.more[1], LID(0), NULL, 1, ++f.now), 0);
+	fix_fini(&f);
+}
+
 /* ---- a tier leaves ---- */
 
 static void a_tier_leaves(void **state)
@@ -610,6 +634,7 @@ int main(void)
 		cmocka_unit_test(equal_shares),
 		cmocka_unit_test(a_claim_is_kept),
 		cmocka_unit_test(minima_hold),
+		cmocka_unit_test(asked_too_early),
 		cmocka_unit_test(a_tier_leaves),
 		cmocka_unit_test(kinds),
 	};

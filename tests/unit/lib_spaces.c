@@ -163,6 +163,7 @@ static void names(void **state)
 	assert_ok(hawk_kv_info(b, &info));
 	assert_string_equal((char *)info.name, name);
 	assert_int_equal(info.block_bytes, FX_BLOCK);
+	assert_int_equal(info.buckets, 1);
 	assert_int_equal(info.layers, FX_LAYERS);
 	assert_ok(hawk_kv_destroy(f.h, name));
 	assert_int_equal(hawk_kv_destroy(f.h, name), -ENOENT);
@@ -230,6 +231,25 @@ static void lease_expires(void **state)
 	}
 	assert_true(fx_now() >= o.deadline_ns);
 	assert_int_equal(hawk_lease_end(f.kv, second), -ENOENT);
+	fx_close(&f);
+}
+
+/* What was left to the device is told as it is. */
+static void default_buckets(void **state)
+{
+	struct hawk_kv_params p;
+	struct hawk_space_info info;
+	struct hawk_kv *kv;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 0);
+	p = fx_params(&f);
+	p.buckets = 0;
+	assert_ok(hawk_kv_create(f.h, &p, &kv));
+	assert_ok(hawk_kv_info(kv, &info));
+	assert_int_equal(info.buckets, 64);
+	hawk_kv_close(kv);
 	fx_close(&f);
 }
 
@@ -486,6 +506,7 @@ int main(void)
 		cmocka_unit_test(names),
 		cmocka_unit_test(lease_keeps),
 		cmocka_unit_test(lease_expires),
+		cmocka_unit_test(default_buckets),
 		cmocka_unit_test(space_refusals),
 		cmocka_unit_test(batch_refusals),
 		cmocka_unit_test(reload_into_new_chunk),
