@@ -177,11 +177,11 @@ u64 hawk_space_translate(struct hawk_space *s, u64 lid)
 
 /* Host frame @frame of tier @tier is the block's now; the block is on no LRU list. */
 void hawk_reload_start(struct hawk_space *s, struct hawk_block *blk, u32 tier, u32 frame,
-		       u8 flags, struct hawk_plan *plan)
+		       struct hawk_plan *plan)
 {
 	hawk_block_event(blk, HAWK_EV_RELOAD);
 	hawk_block_take_host(s, blk, tier, frame);
-	hawk_plan_add(plan, s, blk, HAWK_MOVE_READ, flags);
+	hawk_plan_add(plan, s, blk, HAWK_MOVE_READ, 0);
 }
 
 static int reload_locked(struct hawk_space *s, struct hawk_block *blk, u32 tier, u64 now,
@@ -205,7 +205,7 @@ static int reload_locked(struct hawk_space *s, struct hawk_block *blk, u32 tier,
 		return ret;
 	}
 	blk->atime = now;
-	hawk_reload_start(s, blk, tier, frame, 0, w->plan);
+	hawk_reload_start(s, blk, tier, frame, w->plan);
 	return -EINPROGRESS;
 }
 

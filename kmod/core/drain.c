@@ -133,7 +133,7 @@ static int move_in(struct hawk_space *s, struct hawk_block *blk, struct hawk_wan
 		frame = hawk_res_pop(s, hawk_bucket_of(s, blk), t);
 		if (frame != HAWK_NONE) {
 			hawk_lru_del(s, blk);
-			hawk_reload_start(s, blk, t, frame, HAWK_MF_KEEP, w->plan);
+			hawk_reload_start(s, blk, t, frame, w->plan);
 			return -EAGAIN;
 		}
 		if (hawk_want_ask(s, w, blk->home, t, HAWK_REACH_ALL))
@@ -152,7 +152,7 @@ static int give_up_flash(struct hawk_space *s, struct hawk_block *blk, u32 flags
 		hawk_lru_del(s, blk);
 		hawk_block_drop_flash(s, blk);
 		if (listed)
-			hawk_lru_restore(s, blk);
+			hawk_lru_restore(s, blk);	/* no younger, also if it was moved in */
 		return 0;
 	}
 	ret = move_in(s, blk, w);

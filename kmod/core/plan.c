@@ -112,10 +112,7 @@ static void read_done(struct hawk_space *s, struct hawk_block *blk, const struct
 		b->count[HAWK_N_RELOADS]++;
 		hawk_block_event(blk, HAWK_EV_LOADED);
 		hawk_block_publish(s, blk);
-		if (m->flags & HAWK_MF_KEEP)
-			hawk_lru_restore(s, blk);
-		else
-			hawk_lru_add(s, blk);
+		hawk_lru_add(s, blk);
 	} else if (m->result == -ECANCELED) {
 		hawk_block_event(blk, HAWK_EV_CANCELED);
 		hawk_block_drop_host(s, blk);

@@ -483,7 +483,7 @@ void hawk_evict_clean(struct hawk_space *s, struct hawk_block *blk, const struct
 
 /* access.c */
 void hawk_reload_start(struct hawk_space *s, struct hawk_block *blk, u32 tier, u32 frame,
-		       u8 flags, struct hawk_plan *plan);
+		       struct hawk_plan *plan);
 
 /* index.c: key -> block */
 int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *key);
@@ -509,7 +509,7 @@ void hawk_vtlb_del(struct hawk_space *s, struct hawk_map *m);
 u64 hawk_vtlb_get(const struct hawk_space *s, u64 lid);
 
 /* plan.c */
-#define HAWK_MF_KEEP	1	/* WRITE ahead: the host frame stays; READ: so does its age */
+#define HAWK_MF_KEEP	1	/* written ahead: the host frame stays */
 bool hawk_plan_full(const struct hawk_plan *p);
 void hawk_plan_add(struct hawk_plan *p, struct hawk_space *s, struct hawk_block *blk,
 		   u32 kind, u8 flags);

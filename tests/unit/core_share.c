@@ -311,6 +311,50 @@ static void a_flash_chunk_goes(void **state)
 	fix_fini(&f);
 }
 
+/* What had to come home is as old as it was, and the next to go. */
+static void no_younger_by_moving(void **state)
+{
+	struct fix f;
+
+	(void)state;
+	fix_init(&f, 1, 1);
+	fill(&f, 0, 5);
+	expect(&f, 0, "fhhhh");
+	assert_int_equal(hawk_block_free(f.s, LID(4)), 0);
+	take(&f, f.s, FLASH, 0, NULL);
+	expect(&f, 0, "hhhh");
+	host_clean(&f.h, ~0u);
+	fill(&f, 5, 1);
+	expect(&f, 0, "fhhh-h");
+	fix_fini(&f);
+}
+
+/* A frame that another thread has just taken off a list is not parked yet. */
+static void in_somebodys_hands(void **state)
+{
+	struct hawk_bucket *b;
+	struct fix f;
+	u32 busy, frame;
+
+	(void)state;
+	fix_init(&f, 1, 0);
+	fill(&f, 0, 3);
+	b = &f.s->bucket[0];
+	hawk_lock(&b->lock);
+	frame = hawk_res_pop(f.s, b, HOST);
+	hawk_unlock(&b->lock);
+	assert_int_equal(hawk_space_drain_start(f.s, HOST, 0), 0);
+	assert_int_equal(hawk_space_drain(f.s, HOST, 0, host_plan(&f.h, 4), &busy), -EAGAIN);
+	assert_int_equal(busy, 0);
+	hawk_lock(&b->lock);
+	hawk_res_push(f.s, b, HOST, frame);
+	hawk_unlock(&b->lock);
+	assert_int_equal(hawk_space_drain(f.s, HOST, 0, host_plan(&f.h, 4), &busy), 0);
+	host_check(f.s);
+	hawk_space_drain_finish(f.s, HOST, NULL);
+	fix_fini(&f);
+}
+
 static void cancelled(void **state)
 {
 	struct hawk_ref ref;
@@ -629,6 +673,8 @@ int main(void)
 		cmocka_unit_test(blocks_move_to_flash),
 		cmocka_unit_test(what_is_held_stays),
 		cmocka_unit_test(a_flash_chunk_goes),
+		cmocka_unit_test(no_younger_by_moving),
+		cmocka_unit_test(in_somebodys_hands),
 		cmocka_unit_test(cancelled),
 		cmocka_unit_test(cheapest_chunk),
 		cmocka_unit_test(equal_shares),
