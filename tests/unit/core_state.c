@@ -417,6 +417,11 @@ static int call_unpin(struct walk *w, struct hawk_ref ref)
 	return hawk_block_unpin(w->s, ref);
 }
 
+static int call_repin(struct walk *w, struct hawk_ref ref)
+{
+	return hawk_block_repin(w->s, ref);
+}
+
 static int call_unshare(struct walk *w, struct hawk_ref ref)
 {
 	u64 vt;
@@ -464,6 +469,8 @@ static const struct refusal refusals[] = {
 	{ "pin", call_pin,
 	    { -ENOENT, -EAGAIN, TAKEN,   TAKEN,   -EAGAIN, -EAGAIN,  -ENOENT } },
 	{ "unpin", call_unpin,
+	    { -ESTALE, TAKEN,   -ESTALE, -ESTALE, -ESTALE, -ESTALE,  -ESTALE } },
+	{ "repin", call_repin,
 	    { -ESTALE, TAKEN,   -ESTALE, -ESTALE, -ESTALE, -ESTALE,  -ESTALE } },
 	{ "unshare", call_unshare,
 	    { -ENOENT, -EAGAIN, -ESTALE, -ESTALE, -ESTALE, -ESTALE,  -ENOENT } },
@@ -590,8 +597,11 @@ static void pins_do_not_wrap(void **state)
 	assert_int_equal(host_fill(&w.h, w.s, LID(1), NULL, 1, ++w.now), 0);
 	watch(&w, LID(1));
 	ref = pin(&w, LID(1), 0);
+	assert_int_equal(hawk_block_repin(w.s, ref), 0);
+	assert_int_equal(w.s->block[w.nr].pins, 2);
 	w.s->block[w.nr].pins = HAWK_PINS_MAX;
 	pin(&w, LID(1), -EOVERFLOW);
+	assert_int_equal(hawk_block_repin(w.s, ref), -EOVERFLOW);
 	assert_int_equal(w.s->block[w.nr].pins, HAWK_PINS_MAX);
 	w.s->block[w.nr].pins = 1;
 	assert_int_equal(hawk_block_unpin(w.s, ref), 0);

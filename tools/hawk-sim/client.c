@@ -21,6 +21,8 @@ static const struct sim_script scripts[] = {
 	{ "get-lid", 10, { op_reload, op_pin, op_read, op_unpin } },
 	{ "find", 3, { op_find } },
 	{ "pin-long", 3, { op_reload, op_pin, op_read, op_read, op_read, op_read, op_read } },
+	{ "export", 4, { op_reload, op_pin, op_repin, op_unpin, op_read, op_read, op_unpin } },
+	{ "export-new", 2, { op_alloc, op_repin, op_fill, op_put, op_read, op_unpin } },
 	{ "fork", 6, { op_reload, op_fork, op_pin, op_read, op_unpin } },
 	{ "diverge", 8, { op_reload, op_fork, op_pin, op_unshare, op_copied, op_fill, op_put_keep,
 			  op_read, op_unpin, op_free_other } },

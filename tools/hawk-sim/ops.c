@@ -314,6 +314,25 @@ enum verdict op_pin(struct sim_client *c, struct sim_space *sp)
 	return OP_NEXT;
 }
 
+/* Who has a pin may take another, also while the block is being filled. */
+enum verdict op_repin(struct sim_client *c, struct sim_space *sp)
+{
+	struct sim_hold *h = pin_of(c, sp), *more = hold_free(c->pin);
+	int ret;
+
+	if (!h || !more)
+		return OP_QUIT;
+	ret = hawk_block_repin(sp->s, h->ref);
+	CALLED(repin, ret);
+	note(c, "repin", -1, ret, sp->obj[h->obj].filling);
+	EXPECT(!ret);
+	if (sp->obj[h->obj].filling)
+		SAW(repin_filling);
+	sp->obj[h->obj].pins++;
+	hold_set(more, sp, h->obj);
+	return OP_NEXT;
+}
+
 enum verdict op_unpin(struct sim_client *c, struct sim_space *sp)
 {
 	struct sim_hold *h = pin_of(c, sp);

@@ -301,6 +301,7 @@ enum verdict op_find_lease(struct sim_client *c, struct sim_space *sp);
 enum verdict op_unlease(struct sim_client *c, struct sim_space *sp);
 enum verdict op_reload(struct sim_client *c, struct sim_space *sp);
 enum verdict op_pin(struct sim_client *c, struct sim_space *sp);
+enum verdict op_repin(struct sim_client *c, struct sim_space *sp);
 enum verdict op_unpin(struct sim_client *c, struct sim_space *sp);
 enum verdict op_read(struct sim_client *c, struct sim_space *sp);
 enum verdict op_fork(struct sim_client *c, struct sim_space *sp);

@@ -18,6 +18,7 @@
 	X(pinned_died, "a client died with a block pinned")			\
 	X(leased_died, "a client died with a lease")				\
 	X(copying_died, "a client died while its private copy was made")	\
+	X(repin_filling, "a second pin on a block that is being filled")	\
 	X(lease_expired, "a lease ended by the clock")				\
 	X(lease_late, "a lease was released after it had expired")		\
 	X(lease_lost, "a leased block was lost")				\
@@ -80,6 +81,7 @@ enum sim_situation {
 /* The calls of core.h whose results are counted. */
 #define SIM_CALLS(X)							\
 	X(alloc) X(put) X(find) X(unlease) X(reload) X(pin) X(unpin)	\
+	X(repin)							\
 	X(fork) X(unshare) X(free) X(key_free) X(writeback) X(complete)	\
 	X(space_create) X(space_destroy) X(tier_add) X(tier_remove)	\
 	X(clean) X(grow) X(grown) X(drain_start) X(drain) X(drain_finish)	\
