@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The engine survives a torture of some million events, and a seed is a run."""
+"""The engine survives a torture of some million events; a seed is a run; a broken engine
+is found out."""
 
 import json
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
@@ -66,6 +69,57 @@ def replay():
             run.stdout.split("events/s")[0].split("1 seeds")[0], "the same trace again")
 
 
+# A file of the engine, what it says, and what a bug would make of it
+BUGS = {
+    "a leased block is forgotten": (
+        "evict.c", "if (!s->block[nr].leases)\n\t\t\treturn", "if (true)\n\t\t\treturn"),
+    "a failed write is taken for a good copy": (
+        "plan.c", "if (m->result) {", "if (m->result == -ECANCELED) {"),
+    "the copy for a writer never lets its pin on the original go": (
+        "plan.c", "\t\thawk_block_put_pin(s, blk);\n",
+        "\t\tif (!i)\n\t\t\thawk_block_put_pin(s, blk);\n"),
+}
+
+
+def build_broken(folder, name, wrong, right):
+    """hawk-sim with one file of the engine changed; None: the text to change is not there."""
+    source = (TOP / "kmod/core" / name).read_text()
+    if source.count(right) != 1:
+        return None
+    broken = pathlib.Path(folder) / name
+    broken.write_text(source.replace(right, wrong))
+    cc = ["cc", "-std=gnu11", "-O2", "-fno-strict-aliasing", "-pthread", "-iquote",
+          TOP / "kmod/core", "-I", TOP / "build/include", "-DHAWK_COUNT_EVENTS", "-DHAWK_DEBUG"]
+    objects = [obj for where in ("counted/kmod/core", "tools/hawk-sim")
+               for obj in sorted((TOP / "build/obj" / where).glob("*.o"))
+               if obj.name != f"{broken.stem}.o"]
+    program = broken.with_suffix("")
+    subprocess.run([*cc, "-o", program, broken, *objects, "-ljansson"], check=True)
+    return program
+
+
+def found_out(program, name):
+    """It stops at the first broken rule, and the command that it prints stops there again."""
+    first = subprocess.run([program, "--torture", "--seed", str(SEED), "--jobs", "1"],
+                           capture_output=True, text=True)
+    where = re.search(r"^hawk-sim: (seed \d+, event \d+: .*)$", first.stderr, re.M)
+    again = re.search(r"^hawk-sim: again: hawk-sim (.*)$", first.stderr, re.M)
+    if not t.ok(first.returncode == 1 and where and again, f"found out: {name}",
+                first.stdout + first.stderr):
+        return
+    t.note(where[1])
+    second = subprocess.run([program, *shlex.split(again[1])], capture_output=True, text=True)
+    t.ok(second.returncode == 1 and where[0] in second.stderr, "and shown again", second.stderr)
+
+
+def broken():
+    for name, (source, right, wrong) in BUGS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            program = build_broken(folder, source, wrong, right)
+            if t.ok(program, f"{source} can be broken: {name}", "its text has changed"):
+                found_out(program, name)
+
+
 def sanitized():
     if not (TOP / "build/asan/bin/hawk-sim").exists():
         t.skip("under AddressSanitizer", "not built: make SAN=address,undefined tests")
@@ -79,5 +133,6 @@ if not (TOP / "build/bin/hawk-sim").exists():
 torture()
 repeatable()
 replay()
+broken()
 sanitized()
 t.done()

@@ -26,7 +26,8 @@ static void dump_block(FILE *out, const struct sim_space *sp, u32 nr)
 		b->htier == HAWK_NO_TIER ? -1 : b->htier, (int)b->hframe,
 		b->ftier == HAWK_NO_TIER ? -1 : b->ftier, (int)b->fframe, b->pins, b->leases,
 		b->nmaps, b->flags & HAWK_BF_KEY ? " key" : "",
-		b->flags & HAWK_BF_FLASH ? " clean" : "", b->flags & HAWK_BF_MOVING ? " moving" : "",
+		b->flags & HAWK_BF_FLASH ? " clean" : "",
+		b->flags & HAWK_BF_MOVING ? " moving" : "",
 		b->flags & HAWK_BF_LRU ? " listed" : "");
 }
 

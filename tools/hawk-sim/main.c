@@ -29,7 +29,7 @@ static const char usage[] =
 	"  --check N        check all invariants after every N events, or \"always\" (default)\n"
 	"  --jobs N         processes that run seeds side by side (default: one per CPU)\n"
 	"  --stop-at EVENT  run the first seed up to this event, then stop\n"
-	"  --trace          print the last events before the end\n"
+	"  --trace          print the last events before the end, and the spaces then\n"
 	"  --expect-all     fail if a situation or a transition was never met\n"
 	"  --json           print JSON\n"
 	"  --help, --version\n"
@@ -265,7 +265,8 @@ static void report(const struct options *o, const struct shared *sh, u64 digest,
 int main(int argc, char **argv)
 {
 	struct options o = {
-		.run = { .seed = 1, .check = 1, .spaces = 3 }, .events = PER_SEED, .per_seed = PER_SEED,
+		.run = { .seed = 1, .check = 1, .spaces = 3 },
+		.events = PER_SEED, .per_seed = PER_SEED,
 		.jobs = sysconf(_SC_NPROCESSORS_ONLN),
 	};
 	struct timespec from, to;

@@ -136,6 +136,7 @@ static void check_all(bool touched)
 u64 sim_run(const struct sim_run *run)
 {
 	u64 last = run->stop_at && run->stop_at < run->events ? run->stop_at : run->events;
+	u32 i;
 
 	run_now = *run;
 	memset(&sim, 0, sizeof(sim));
@@ -155,8 +156,11 @@ u64 sim_run(const struct sim_run *run)
 	}
 	sim.event = last;
 	check_all(false);
-	if (run->trace)
+	if (run->trace) {
 		trace_print(stdout);
+		for (i = 0; i < SIM_SPACES; i++)
+			sim_dump(stdout, i);
+	}
 	if (last == run->events)
 		world_end();
 	tally.events += last;
