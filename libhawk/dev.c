@@ -68,9 +68,9 @@ static int dev_tier_add(struct hawk *h, struct hawk_tier_add *a)
 	return call(to_dev(h)->fd, HAWK_IOC_TIER_ADD, a, "adding a tier");
 }
 
-static int dev_tier_del(struct hawk *h, unsigned int tier)
+static int dev_tier_del(struct hawk *h, unsigned int tier, unsigned int flags)
 {
-	struct hawk_tier_remove r = { .size = sizeof(r), .tier = tier };
+	struct hawk_tier_remove r = { .size = sizeof(r), .flags = flags, .tier = tier };
 
 	return call(to_dev(h)->fd, HAWK_IOC_TIER_REMOVE, &r, "removing a tier");
 }

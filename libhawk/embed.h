@@ -185,7 +185,7 @@ static inline struct ekv *to_ekv(struct hawk_kv *kv)
 /* embed_tier.c */
 int embed_flash_prepare(const char *path, u64 bytes);
 int embed_tier_add(struct hawk *h, struct hawk_tier_add *a);
-int embed_tier_del(struct hawk *h, unsigned int tier);
+int embed_tier_del(struct hawk *h, unsigned int tier, unsigned int flags);
 int embed_tier_info(struct hawk *h, struct hawk_tier_info *info);
 void embed_tier_free(struct etier *t);
 bool embed_clean(struct embed *e);

@@ -191,9 +191,9 @@ static int leave(struct espace *sp, u32 tier)
 /**
  * embed_tier_empty() - take all chunks of a tier from the spaces, and their quota
  *
- * Blocks that find no other place are dropped.  On failure the tier stays in use,
- * but spaces that have already left it do not come back.
- * Return: 0; -ENOENT; -EBUSY (pinned blocks).
+ * Blocks that find no other place are dropped.  On failure no space gets a chunk of
+ * it any more: it can be called again.
+ * Return: 0; -ENOENT; -EBUSY (blocks are pinned or being filled).
  */
 int embed_tier_empty(struct embed *e, u32 tier)
 {
@@ -210,7 +210,5 @@ int embed_tier_empty(struct embed *e, u32 tier)
 	}
 	planner_leave(e);
 	drain_end(e);
-	if (ret)
-		hawk_tier_leave(e->engine, tier, false);
 	return ret;
 }

@@ -230,11 +230,14 @@ int embed_tier_add(struct hawk *h, struct hawk_tier_add *a)
 	return ret;
 }
 
-int embed_tier_del(struct hawk *h, unsigned int tier)
+int embed_tier_del(struct hawk *h, unsigned int tier, unsigned int flags)
 {
 	struct embed *e = to_embed(h);
-	int ret;
+	int ret = flags & HAWK_TIER_FORCE ? embed_tier_empty(e, tier) : 0;
 
+	if (ret)
+		return hawk_fail(ret, "removing tier %u: %s", tier, ret == -EBUSY ?
+				 "blocks in it are pinned or being filled" : "no such tier");
 	embed_clean(e);
 	pthread_mutex_lock(&e->admin);
 	ret = hawk_tier_remove(e->engine, tier);

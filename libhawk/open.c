@@ -99,7 +99,12 @@ int hawk_tier_add_blk(struct hawk *h, const char *path, uint64_t bytes, unsigned
 
 int hawk_tier_del(struct hawk *h, unsigned int tier)
 {
-	return h->ops->tier_del(h, tier);
+	return h->ops->tier_del(h, tier, 0);
+}
+
+int hawk_tier_del_force(struct hawk *h, unsigned int tier)
+{
+	return h->ops->tier_del(h, tier, HAWK_TIER_FORCE);
 }
 
 int hawk_tier_stat(struct hawk *h, unsigned int tier, struct hawk_tier_info *info)

@@ -21,6 +21,7 @@
  * @name: as hawk_backend() tells
  *
  * Operations return 0 or a negative errno and have set the error text.
+ * @tier_del: @flags are those of &struct hawk_tier_remove
  * @kv_attach: by name, or by descriptor with HAWK_ATTACH_FD
  * @batch: @op is HAWK_IOC_ALLOC to HAWK_IOC_TRANSLATE
  */
@@ -29,7 +30,7 @@ struct hawk_ops {
 	void (*close)(struct hawk *h);
 	int (*query)(struct hawk *h, struct hawk_query *q);
 	int (*tier_add)(struct hawk *h, struct hawk_tier_add *a);
-	int (*tier_del)(struct hawk *h, unsigned int tier);
+	int (*tier_del)(struct hawk *h, unsigned int tier, unsigned int flags);
 	int (*tier_info)(struct hawk *h, struct hawk_tier_info *info);
 	int (*kv_create)(struct hawk *h, struct hawk_space_create *c, struct hawk_kv **kv);
 	int (*kv_attach)(struct hawk *h, const struct hawk_space_attach *a, struct hawk_kv **kv);

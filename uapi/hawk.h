@@ -188,15 +188,25 @@ struct hawk_tier_add {
 	__u32 tier;
 };
 
+#define HAWK_TIER_FORCE		(1u << 0)	/* spaces must leave it */
+
 /**
  * struct hawk_tier_remove - take memory away (HAWK_IOC_TIER_REMOVE)
  * @size: sizeof(struct hawk_tier_remove)
- * @flags: must be 0
+ * @flags: HAWK_TIER_FORCE or 0
  * @tier: tier id
  * @reserved: must be 0
  *
- * Needs CAP_SYS_ADMIN.  ENOENT: no such tier; EBUSY: a space owns chunks of it
- * or its pages are still held by a NIC or another process.
+ * Without HAWK_TIER_FORCE only a tier in which no space has a quota is removed.
+ * With it spaces leave the tier: their blocks are moved to flash, or from flash
+ * into a host tier, as long as there is room, and dropped as misses otherwise.
+ * Their quota there is 0 from then on.  The call waits for all that.
+ *
+ * Needs CAP_SYS_ADMIN.  ENOENT: no such tier; EBUSY: a space has a quota in it, or
+ * its pages are still held by a NIC or another process; with HAWK_TIER_FORCE:
+ * blocks in it are pinned or being filled, or its pages are held; the kernel log
+ * tells by whose space.  The tier stays closed then, no space gets a chunk of it;
+ * call again; EINTR: the caller was killed, likewise.
  */
 struct hawk_tier_remove {
 	__u32 size;

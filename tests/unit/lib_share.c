@@ -132,6 +132,69 @@ static void pinned(void **state)
 	fx_close(&f);
 }
 
+/* ---- tiers that go ---- */
+
+static void host_tier_goes(void **state)
+{
+	struct hawk_item it = { .lid = fx_lid(0) };
+	struct hawk_tier_info info;
+	struct fx f;
+	uint32_t n;
+
+	(void)state;
+	fx_open(&f, CHUNKS * 2 * MIB, 32 * MIB);
+	fx_put(f.kv, 0, FRAMES, 1);
+	assert_int_equal(hawk_tier_del(f.h, f.dram), -EBUSY);
+	assert_int_equal(hawk_tier_del_force(f.h, 7), -ENOENT);
+	assert_int_equal(hawk_pin(f.kv, &it, 1), 1);
+	assert_int_equal(hawk_tier_del_force(f.h, f.dram), -EBUSY);
+	assert_true(fx_is(hawk_addr(f.kv, it.vt), 0, 1));
+	assert_int_equal(hawk_unpin(f.kv, &it, 1), 1);
+	assert_ok(hawk_tier_del_force(f.h, f.dram));
+	assert_int_equal(hawk_tier_stat(f.h, f.dram, &info), -ENOENT);
+	/* all of it is on flash, where nobody can use it */
+	for (n = 0; n < FRAMES; n++)
+		assert_int_equal(fx_get(f.kv, n, 1), -ENOSPC);
+	it = (struct hawk_item) { .lid = fx_lid(FRAMES) };
+	assert_int_equal(hawk_alloc(f.kv, &it, 1, NULL), 0);
+	assert_int_equal(it.status, -ENOSPC);
+	/* new memory is for new spaces */
+	hawk_kv_close(f.kv);
+	assert_ok(hawk_tier_add_host(f.h, -1, CHUNKS * 2 * MIB, &f.dram));
+	{
+		struct hawk_kv_params p = fx_params(&f);
+
+		assert_ok(hawk_kv_create(f.h, &p, &f.kv));
+	}
+	fx_put(f.kv, 0, FRAMES, 2);
+	assert_int_equal(fx_get(f.kv, 0, 2), 0);
+	fx_close(&f);
+}
+
+static void flash_goes(void **state)
+{
+	uint32_t n, left = 0;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, CHUNKS * 2 * MIB, 32 * MIB);
+	fx_put(f.kv, 0, FRAMES + 8, 1);
+	for (n = FRAMES; n < FRAMES + 4; n++) {
+		struct hawk_item it = { .lid = fx_lid(n) };
+
+		assert_int_equal(hawk_free(f.kv, &it, 1), 1);
+	}
+	assert_ok(hawk_tier_del_force(f.h, f.flash));
+	f.has_flash = false;
+	/* 8 were on flash only, for 4 of them there was a place */
+	for (n = 0; n < 8; n++)
+		left += !fx_get(f.kv, n, 1);
+	assert_int_equal(left, 4);
+	for (; n < FRAMES; n++)
+		assert_int_equal(fx_get(f.kv, n, 1), 0);
+	fx_close(&f);
+}
+
 /* ---- several spaces, one of which comes and goes ---- */
 
 #define USERS	3
@@ -217,6 +280,8 @@ int main(void)
 		cmocka_unit_test(late_comer),
 		cmocka_unit_test(from_nothing),
 		cmocka_unit_test(pinned),
+		cmocka_unit_test(host_tier_goes),
+		cmocka_unit_test(flash_goes),
 		cmocka_unit_test(come_and_go),
 	};
 

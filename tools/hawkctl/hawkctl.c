@@ -26,6 +26,7 @@ static const char usage[] =
 	"  --kv URL      device (default: $HAWK_URL, else dev:/dev/hawk)\n"
 	"  --node N      NUMA node of host memory (default: the caller's)\n"
 	"  --size SIZE   part of a block device or file to use (default: all)\n"
+	"  --force       tier del: also if spaces use it, moving or dropping their blocks\n"
 	"  --json        print JSON\n"
 	"  --help, --version\n"
 	"\n"
@@ -37,6 +38,7 @@ struct ctl {
 	const char *url;
 	int node;
 	uint64_t size;
+	bool force;
 	bool json;
 };
 
@@ -131,7 +133,7 @@ static int cmd_tier_del(struct ctl *c, const char *id)
 			HAWK_TIERS_MAX - 1);
 		return 2;
 	}
-	if (hawk_tier_del(c->dev, t))
+	if (c->force ? hawk_tier_del_force(c->dev, t) : hawk_tier_del(c->dev, t))
 		return fail("cannot remove the tier");
 	return 0;
 }
@@ -173,12 +175,13 @@ static int run(struct ctl *c, int argc, char **argv)
 	return 2;
 }
 
-enum { OPT_KV = 256, OPT_NODE, OPT_SIZE, OPT_JSON, OPT_HELP, OPT_VERSION };
+enum { OPT_KV = 256, OPT_NODE, OPT_SIZE, OPT_FORCE, OPT_JSON, OPT_HELP, OPT_VERSION };
 
 static const struct option longopts[] = {
 	{ "kv", required_argument, NULL, OPT_KV },
 	{ "node", required_argument, NULL, OPT_NODE },
 	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "force", no_argument, NULL, OPT_FORCE },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ "version", no_argument, NULL, OPT_VERSION },
@@ -216,6 +219,7 @@ int main(int argc, char **argv)
 			if (parse_size(optarg, &c.size))
 				return 2;
 			break;
+		case OPT_FORCE: c.force = true; break;
 		case OPT_JSON: c.json = true; break;
 		case OPT_HELP: fputs(usage, stdout); return 0;
 		case OPT_VERSION: printf("hawkctl %s\n", hawk_version()); return 0;

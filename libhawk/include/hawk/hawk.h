@@ -71,6 +71,15 @@ int hawk_tier_add_host(struct hawk *h, int node, uint64_t bytes, unsigned int *t
 int hawk_tier_add_blk(struct hawk *h, const char *path, uint64_t bytes, unsigned int *tier);
 
 int hawk_tier_del(struct hawk *h, unsigned int tier);
+
+/**
+ * hawk_tier_del_force() - remove a tier that spaces use
+ *
+ * Blocks move to other tiers as long as there is room and are dropped otherwise.
+ * -EBUSY: some are pinned or being filled; no space gets memory of the tier any
+ * more, call again.
+ */
+int hawk_tier_del_force(struct hawk *h, unsigned int tier);
 int hawk_tier_stat(struct hawk *h, unsigned int tier, struct hawk_tier_info *info);
 
 /**
