@@ -618,6 +618,7 @@ enum hawk_refuse {
 	HAWK_REFUSE_TIER,	/* the tier has no free chunk */
 	HAWK_REFUSE_LIDS,	/* the space has no LID left for FORK */
 	HAWK_REFUSE_MIN,	/* a new space's minimum is more than what is free */
+	HAWK_REFUSE_MEMLOCK,	/* more would be pinned than RLIMIT_MEMLOCK allows */
 };
 
 /**
@@ -647,6 +648,8 @@ struct hawk_refusal {
 void hawk_trace_note(void *owner, const struct hawk_note *note);
 void hawk_trace_refusal(const struct hawk_job *job, const struct hawk_item *it, int ret);
 void hawk_trace_refuse_min(const struct hawk_as *as, const struct hawk_space_create *arg);
+void hawk_trace_refuse_memlock(const struct hawk_file *f, unsigned long pages,
+			       unsigned long limit, unsigned long used);
 
 /* ---- exports (export.c, dmabuf.c) ---- */
 

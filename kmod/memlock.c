@@ -78,6 +78,7 @@ int hawk_memlock_charge(struct hawk_file *f, unsigned long blocks, unsigned long
 	do {
 		if (pages > limit || used > limit - pages) {
 			hawk_memlock_tell(f, pages, limit, used);
+			hawk_trace_refuse_memlock(f, pages, limit, used);
 			return -ENOMEM;
 		}
 	} while (!atomic_long_try_cmpxchg(&f->user->locked_vm, &used, used + pages));

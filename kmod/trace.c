@@ -125,6 +125,24 @@ void hawk_trace_refuse_min(const struct hawk_as *as, const struct hawk_space_cre
 	trace_hawk_quota(&r);
 }
 
+/* @pages more may not be locked: @f's user has @used pages, of @limit. */
+void hawk_trace_refuse_memlock(const struct hawk_file *f, unsigned long pages,
+			       unsigned long limit, unsigned long used)
+{
+	struct hawk_refusal r = {
+		.space = f->as->id,
+		.need = (u64)pages << PAGE_SHIFT,
+		.use = (u64)used << PAGE_SHIFT,
+		.limit = (u64)limit << PAGE_SHIFT,
+		.tier = HAWK_TIER_ANY,
+		.reason = HAWK_REFUSE_MEMLOCK,
+		.pid = hawk_asker_current(f->as).pid,
+		.ret = -ENOMEM,
+	};
+
+	trace_hawk_quota(&r);
+}
+
 /* ---- waiting for locks ---- */
 
 /* port.h calls it for a lock that is not free, while somebody listens. */

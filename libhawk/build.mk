@@ -77,4 +77,10 @@ $(BUILD)/tests/translate_loop: $(BUILD)/obj/tests/e2e/lib/translate_loop.o $(LIB
 	@echo "  LD      $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ $(LIBHAWK_LDLIBS)
 
-tests: $(BUILD)/tests/translate_loop
+# What the scripts of tools/bpf look at (tests/e2e/bpf-vm.t)
+$(BUILD)/tests/bpf_work: $(BUILD)/obj/tests/e2e/lib/bpf_work.o $(LIBHAWK_A)
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ $(LIBHAWK_LDLIBS)
+
+tests: $(BUILD)/tests/translate_loop $(BUILD)/tests/bpf_work

@@ -24,7 +24,8 @@ DATA = re.compile(r"\.(json|gguf)$|^LICENSES/")
 # Licences as COPYING lists them, the longest prefix counts
 LICENCES = {"": "MIT", "kmod/": "GPL-2.0", "kmod/core/": "GPL-2.0 OR MIT", "Kbuild": "GPL-2.0",
             "firmware-models/": "GPL-2.0",
-            "uapi/": "GPL-2.0 WITH Linux-syscall-note", "tests/kselftest/": "GPL-2.0"}
+            "uapi/": "GPL-2.0 WITH Linux-syscall-note", "tests/kselftest/": "GPL-2.0",
+            "tools/bpf/": "GPL-2.0"}
 LINES_MAX = 1000
 # Folders of somebody's machine
 HOMES = re.compile(r"(?<![\w./{}$-])/(?:root|home|Users)/[\w.]")

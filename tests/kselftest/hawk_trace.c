@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "hawk_tiers.h"
@@ -344,6 +345,25 @@ static int pinned_space(uint32_t host, uint64_t bytes)
 	return fd;
 }
 
+/* Pins block 0 of @space as nobody, who may lock nothing. */
+static int pin_as_nobody(int space)
+{
+	struct rlimit none = { .rlim_cur = 0, .rlim_max = RLIM_INFINITY };
+	struct hawk_space_attach at = {
+		.size = sizeof(at), .flags = HAWK_ATTACH_FD, .fd = space,
+	};
+	int fd, ret;
+
+	if (setrlimit(RLIMIT_MEMLOCK, &none) || setresuid(NOBODY, NOBODY, 0))
+		return -errno;
+	fd = dev_open(O_RDWR);
+	if (setresuid(0, 0, 0))
+		return -errno;
+	ret = dev_call(fd, HAWK_IOC_SPACE_ATTACH, &at) ?: lid_call(fd, HAWK_IOC_PIN, LID(0));
+	close(fd);
+	return ret;
+}
+
 /* Each reason for a refusal but the quota, which the test above meets. */
 TEST_F_TIMEOUT(tiers, refusals, 60)
 {
@@ -378,6 +398,7 @@ TEST_F_TIMEOUT(tiers, refusals, 60)
 	}
 	it.arg = LID(8);
 	EXPECT_EQ(-ENOSPC, one(fd, HAWK_IOC_FORK, 0, &it));
+	EXPECT_EQ(-ENOMEM, pin_as_nobody(fd));
 	close(fd);
 
 	trace = read_trace();
@@ -392,6 +413,9 @@ TEST_F_TIMEOUT(tiers, refusals, 60)
 	EXPECT_EQ(1, events(trace, "hawk_quota", NULL,
 			    "lid=%#llx reason=lids need=1 use=8 limit=8 pid=%d ret=%d", LID(0),
 			    getpid(), -ENOSPC));
+	EXPECT_EQ(1, events(trace, "hawk_quota", NULL,
+			    "lid=0x0 reason=memlock need=%u use=0 limit=0 pid=%d ret=%d", BLOCK,
+			    getpid(), -ENOMEM));
 	free(trace);
 }
 
