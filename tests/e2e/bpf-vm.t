@@ -62,9 +62,13 @@ def evictions(run):
         got = evicted.get((space, space, str(want["pid"]), str(tier), how), 0)
         counter = how if how == "flash_drop" else f"evict_{how}"
         t.equal(got, want[counter], f"evictions: {how} as often as STATS counts, by itself")
-        t.equal(run.histogram("evictions", "age_ms", how) or 0, got, f"evictions: ages, {how}")
-    t.ok(want["evict_write"] and want["evict_clean"] and want["flash_drop"],
-         "evictions: there were some of each kind but drops", str(want))
+        ages = run.locks["evict_drop"] if how == "drop" else got
+        t.equal(run.histogram("evictions", "age_ms", how) or 0, ages, f"evictions: ages, {how}")
+    drops = {(keys[2:], n) for keys, n in evicted.items() if keys[0] != space}
+    pid, host = str(run.locks["pid"]), str(run.locks["host"])
+    t.equal(drops, {((pid, host, "drop"), run.locks["evict_drop"])}, "evictions: without flash")
+    t.ok(all(want[kind] for kind in ("evict_write", "evict_clean", "flash_drop"))
+         and run.locks["evict_drop"], "evictions: there were some of each kind", str(want))
 
 
 def reloads(run):
@@ -79,13 +83,12 @@ def reloads(run):
 def admissions(run):
     want, admitted = run.rooms, run.maps("admissions", "admitted")
     flash = str(want["flash"])
-    by_kind = {keys[1:]: n for keys, n in admitted.items()}
-    t.equal(len({keys[0] for keys in admitted}), 1, "admissions: of one space")
+    t.equal(len({keys[0] for keys in admitted}), 2, "admissions: of two spaces")
     expected = {(flash, "write", "room"): want["evict_write"],
-                (flash, "clean", "copy"): want["evict_clean"]}
-    if want["evict_drop"]:
-        expected["-1", "drop", "full"] = want["evict_drop"]
-    t.equal(by_kind, expected, "admissions: decisions as STATS counts evictions")
+                (flash, "clean", "copy"): want["evict_clean"],
+                ("-1", "drop", "no_flash"): run.locks["evict_drop"]}
+    t.equal({keys[1:]: n for keys, n in admitted.items()}, expected,
+            "admissions: decisions as STATS counts evictions")
     t.equal(run.maps("admissions", "written_bytes"),
             {(flash,): want["evict_write"] * want["block_bytes"]}, "admissions: bytes written")
 

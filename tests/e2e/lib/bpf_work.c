@@ -3,7 +3,8 @@
  * bpf_work.c - does on /dev/hawk what the scripts of tools/bpf look at
  *
  *	bpf_work rooms DIR	evictions, reloads, refusals; prints what they must say
- *	bpf_work locks		threads at the same locks, until SIGTERM
+ *	bpf_work locks		evictions without flash; then threads at the same locks,
+ *				until SIGTERM
  *
  * DIR is on a file system with O_DIRECT.  Prints "NAME NUMBER" a line.
  */
@@ -23,6 +24,7 @@
 #define FLASH	(4u << 20)
 #define FRAMES	(HOST / BYTES)
 #define STEP	16u
+#define HAMMERED	64u	/* the first block that is looked up without end */
 
 static _Noreturn void die(const char *what)
 {
@@ -86,8 +88,8 @@ static struct hawk_kv *space(struct hawk *h, unsigned int host, unsigned int blk
 	};
 	struct hawk_kv *kv;
 
-	p.quota[host].max_bytes = HOST;
 	p.quota[blk].max_bytes = FLASH;
+	p.quota[host].max_bytes = HOST;
 	if (hawk_kv_create(h, &p, &kv))
 		die("making a space");
 	return kv;
@@ -160,7 +162,7 @@ static void *hammer(void *arg)
 	while (!stop) {
 		memset(it, 0, sizeof(it));
 		for (i = 0; i < 64; i++)
-			memcpy(it[i].key, &(unsigned int){ i + 1 }, sizeof(i));
+			memcpy(it[i].key, &(unsigned int){ HAMMERED + i + 1 }, sizeof(i));
 		if (hawk_lookup(w->kv, it, 64, NULL, NULL) != 64 ||
 		    hawk_tier_stat(w->h, w->host, &info))
 			die("hammering");
@@ -178,8 +180,9 @@ static void locks(struct hawk *h)
 	if (hawk_tier_add_host(h, -1, HOST, &w.host))
 		die("adding a tier");
 	w.kv = space(h, w.host, w.host);
-	put_blocks(w.kv, 0, 64);
-	printf("pid %d\n", getpid());
+	put_blocks(w.kv, 0, FRAMES + 32);	/* 32 are dropped: there is no flash */
+	printf("pid %d\nhost %u\n", getpid(), w.host);
+	print_stats(w.kv);
 	fflush(stdout);
 	for (i = 0; i < 3; i++)
 		if (pthread_create(&thread[i], NULL, hammer, &w))
