@@ -5,6 +5,7 @@ known workload agrees with what the workload and the device's statistics say.
 
         HAWK_KERNELS    lab kernels to use ("6.1 6.12")"""
 
+import json
 import os
 import pathlib
 import re
@@ -35,6 +36,8 @@ class Run:
         self.text = {name: (out / name).read_text() for name in SCRIPTS}
         self.rooms = numbers((out / "rooms").read_text())
         self.locks = numbers((out / "locks").read_text())
+        self.stats = json.loads((out / "stats.json").read_text())
+        self.stats_text = (out / "stats").read_text()
 
     def maps(self, script, name):
         """{keys as text: number} of a printed map @name."""
@@ -120,6 +123,21 @@ def refusals(run):
             "refusals: process, tier, need, use and limit in bytes")
 
 
+def hawkctl(run):
+    """No script, but the other way to look: the same space through hawkctl stats."""
+    calls = run.stats["calls"]
+    t.equal(run.stats["evict_drop"], run.locks["evict_drop"], "hawkctl stats: counters")
+    t.equal(calls["alloc"]["items"], run.stats["allocs"], "hawkctl stats: items of calls")
+    t.ok(calls["lookup"]["count"] > 0 and calls["lookup"]["failed"] == 0,
+         "hawkctl stats: calls under way", str(calls["lookup"]))
+    t.ok(all(sum(h["log2_ns"]) == h["count"] for h in calls.values() if h is not calls["lookup"]),
+         "hawkctl stats: a time for each call", str(calls))
+    t.ok(all(0 < h["p50_ns"] <= h["p99_ns"] for h in calls.values()),
+         "hawkctl stats: percentiles", str(calls))
+    t.ok(re.search(r"^lookup +\d+ +[\d.]+ items +0 +[\d.]+ +[\d.]+$", run.stats_text, re.M),
+         "hawkctl stats: as text", run.stats_text)
+
+
 def boot(kernel):
     out = TOP / f"build/bpf-{kernel}"
     shutil.rmtree(out, ignore_errors=True)
@@ -130,7 +148,7 @@ def boot(kernel):
                 f"status {done.returncode}\n{done.stdout}{done.stderr}"):
         return
     run = Run(out)
-    for check in (evictions, reloads, admissions, lockwait, refusals):
+    for check in (evictions, reloads, admissions, lockwait, refusals, hawkctl):
         try:
             check(run)
         except (KeyError, IndexError) as err:
@@ -141,8 +159,8 @@ if subprocess.run([LAB, "status"], capture_output=True).returncode:
     tap.skip_all("the lab does not work here (tools/lab/hawk-lab status)")
 if not shutil.which("bpftrace"):
     tap.skip_all("bpftrace is not installed (tools/setup/install-deps lab)")
-if not (TOP / "build/tests/bpf_work").exists():
-    tap.skip_all("build/tests/bpf_work is not built (make tests)")
+if not all((TOP / f"build/{name}").exists() for name in ("tests/bpf_work", "bin/hawkctl")):
+    tap.skip_all("build/tests/bpf_work or build/bin/hawkctl is not built (make all tests)")
 for name in KERNELS:
     if (TOP / f"build/kmod-{name}/hawk.ko").exists():
         boot(name)

@@ -4,7 +4,7 @@
  *
  *	bpf_work rooms DIR	evictions, reloads, refusals; prints what they must say
  *	bpf_work locks		evictions without flash; then threads at the same locks,
- *				until SIGTERM
+ *				until SIGTERM, in a space named bpf-vm
  *
  * DIR is on a file system with O_DIRECT.  Prints "NAME NUMBER" a line.
  */
@@ -24,6 +24,7 @@
 #define FLASH	(4u << 20)
 #define FRAMES	(HOST / BYTES)
 #define STEP	16u
+#define NAME	"bpf-vm"
 #define HAMMERED	64u	/* the first block that is looked up without end */
 
 static _Noreturn void die(const char *what)
@@ -80,11 +81,12 @@ static unsigned int pin_all(struct hawk_kv *kv, int status)
 	return refused;
 }
 
-static struct hawk_kv *space(struct hawk *h, unsigned int host, unsigned int blk)
+static struct hawk_kv *space(struct hawk *h, unsigned int host, unsigned int blk,
+			     const char *name)
 {
 	struct hawk_kv_params p = {
 		.block_bytes = BYTES, .block_tokens = TOKENS, .layers = 1, .head_groups = 1,
-		.max_blocks = 1024, .buckets = 1,
+		.max_blocks = 1024, .buckets = 1, .name = name, .mode = name ? 0600 : 0,
 	};
 	struct hawk_kv *kv;
 
@@ -121,13 +123,13 @@ static void rooms(struct hawk *h, const char *dir)
 		die(path);
 	if (hawk_tier_add_host(h, -1, HOST, &host) || hawk_tier_add_blk(h, path, 0, &blk))
 		die("adding tiers");
-	kv = space(h, host, blk);
+	kv = space(h, host, blk, NULL);
 	put_blocks(kv, 0, 400);
 	get_blocks(kv, 200, 240);
 	put_blocks(kv, 400, 560);
 	printf("pid %d\nhost %u\nflash %u\nblock_bytes %u\n", getpid(), host, blk, BYTES);
 	printf("quota %u\n", pin_all(kv, -EDQUOT));
-	other = space(h, host, blk);
+	other = space(h, host, blk, NULL);
 	printf("tier %d\n", hawk_alloc(other, &it, 1, NULL) == 0 && it.status == -ENOSPC);
 	print_stats(kv);
 	hawk_kv_close(other);
@@ -179,7 +181,7 @@ static void locks(struct hawk *h)
 	signal(SIGTERM, on_term);
 	if (hawk_tier_add_host(h, -1, HOST, &w.host))
 		die("adding a tier");
-	w.kv = space(h, w.host, w.host);
+	w.kv = space(h, w.host, w.host, NAME);
 	put_blocks(w.kv, 0, FRAMES + 32);	/* 32 are dropped: there is no flash */
 	printf("pid %d\nhost %u\n", getpid(), w.host);
 	print_stats(w.kv);
@@ -190,6 +192,7 @@ static void locks(struct hawk *h)
 	for (i = 0; i < 3; i++)
 		pthread_join(thread[i], NULL);
 	hawk_kv_close(w.kv);
+	hawk_kv_destroy(h, NAME);
 	while (hawk_tier_del(h, w.host) == -EBUSY)
 		usleep(10000);
 }
