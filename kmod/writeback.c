@@ -35,7 +35,7 @@ static bool hawk_writeback_wanted(void)
 	bool wanted = false;
 	u32 t;
 
-	mutex_lock(&hawk_dev.lock);
+	hawk_dev_lock();
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		wanted |= hawk_dev.mem[t] && READ_ONCE(hawk_dev.mem[t]->writeback_permille);
 	mutex_unlock(&hawk_dev.lock);
