@@ -105,8 +105,8 @@ def lockwait(run):
              f"{got} of {run.locks[lock]}")
         t.equal(run.histogram("lockwait", "wait_ns", lock), got, f"lock waits: {lock}, times")
     callers = run.maps("lockwait", "caller")
-    t.ok(callers and all(keys[1].startswith("hawk_") for keys in callers),
-         "lock waits: the functions are the module's", str(callers))
+    t.ok(callers and not any(keys[1].startswith("0x") for keys in callers),
+         "lock waits: the functions have names", str(callers))
     t.ok((("bucket", str(run.locks["pid"])) in run.maps("lockwait", "total_ns")),
          "lock waits: by the process that waited")
 

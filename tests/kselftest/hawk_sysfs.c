@@ -159,7 +159,7 @@ static bool told(const char *doc, const char *path)
 	return strstr(doc, line);
 }
 
-/* What the document does not tell of in @dir, which is @as there; it is printed. */
+/* What the document does not tell of in @dir, which is @as there; all of it is printed. */
 static int undocumented(const char *doc, const char *dir, const char *as)
 {
 	/* every device has these */
@@ -182,7 +182,7 @@ static int undocumented(const char *doc, const char *dir, const char *as)
 		if (e->d_type == DT_DIR) {
 			n += undocumented(doc, path, name);
 		} else if (!told(doc, name)) {
-			printf("# not documented: %s\n", path);
+			fprintf(stderr, "# not documented: %s\n", path);
 			n++;
 		}
 	}
@@ -214,7 +214,7 @@ static int missing(const char *doc, const uint32_t *tier, uint32_t tiers, int *e
 				break;
 		}
 		if (i == tiers) {
-			printf("# only documented: %.*s\n", len, p);
+			fprintf(stderr, "# only documented: %.*s\n", len, p);
 			bad++;
 		}
 	}

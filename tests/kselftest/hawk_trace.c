@@ -419,33 +419,58 @@ TEST_F_TIMEOUT(tiers, refusals, 60)
 	free(trace);
 }
 
+#define KEYS	1024u
+
 struct hammer {
 	int fd;
+	uint32_t host;
 	bool stop;
 };
+
+static bool stopped(struct hammer *h)
+{
+	return __atomic_load_n(&h->stop, __ATOMIC_RELAXED);
+}
 
 /* Look-ups take the buckets' locks, TIER_INFO the device's. */
 static void *hammer(void *arg)
 {
 	struct hawk_tier_info info = { .size = sizeof(info) };
+	struct hawk_item *it = calloc(KEYS, sizeof(*it));
 	struct hammer *h = arg;
-	struct hawk_item it[64];
 	uint32_t i;
 
-	for (i = 0; i < 64; i++)
-		it[i] = key_item(i);
-	while (!__atomic_load_n(&h->stop, __ATOMIC_RELAXED)) {
-		batch(h->fd, HAWK_IOC_LOOKUP, 0, it, 64, NULL);
+	for (i = 0; i < KEYS; i++)
+		it[i] = key_item(i % NBLOCKS);
+	while (!stopped(h)) {
+		batch(h->fd, HAWK_IOC_LOOKUP, 0, it, KEYS, NULL);
 		dev_call(h->fd, HAWK_IOC_TIER_INFO, &info);
+	}
+	free(it);
+	return NULL;
+}
+
+/* Holds the device's lock for long: the tables of a large space are made under it. */
+static void *make_spaces(void *arg)
+{
+	struct hawk_space_create sc = space_args(1 << 17);
+	struct hammer *h = arg;
+	int fd;
+
+	sc.quota[h->host].max_bytes = HOST_BYTES;
+	while (!stopped(h)) {
+		fd = dev_open(O_RDWR);
+		dev_call(fd, HAWK_IOC_SPACE_CREATE, &sc);
+		close(fd);
 	}
 	return NULL;
 }
 
-/* Two threads at the same locks: the waits of one for the other come to light. */
-TEST_F_TIMEOUT(tiers, lock_waits, 120)
+/* Threads at the same locks: the waits of one for the other come to light. */
+TEST_F_TIMEOUT(tiers, lock_waits, 300)
 {
 	pthread_t thread[3];
-	struct hammer h = { .stop = false };
+	struct hammer h = { .host = self->host };
 	char *trace = NULL;
 	const char *p;
 	uint32_t i;
@@ -458,7 +483,7 @@ TEST_F_TIMEOUT(tiers, lock_waits, 120)
 	ASSERT_GE(h.fd, 0);
 	ASSERT_TRUE(trace_start("hawk_lock_wait/enable"));
 	for (i = 0; i < 3; i++)
-		ASSERT_EQ(0, pthread_create(&thread[i], NULL, hammer, &h));
+		ASSERT_EQ(0, pthread_create(&thread[i], NULL, i ? hammer : make_spaces, &h));
 	do {
 		free(trace);
 		usleep(100000);
@@ -520,7 +545,7 @@ static int untold_fields(const char *event, const char *entry)
 		p = strstr(entry, told);
 		if (p && (!end || p < end))
 			continue;
-		printf("# not documented: %s.%s\n", event, name);
+		fprintf(stderr, "# not documented: %s.%s\n", event, name);
 		n++;
 	}
 	if (f)

@@ -172,6 +172,25 @@ static void *hammer(void *arg)
 	return NULL;
 }
 
+/* Holds the device's lock for long: the tables of a large space are made under it. */
+static void *make_spaces(void *arg)
+{
+	struct hawk_kv_params p = {
+		.block_bytes = BYTES, .block_tokens = TOKENS, .layers = 1, .head_groups = 1,
+		.max_blocks = 1 << 17,
+	};
+	struct hammer *w = arg;
+	struct hawk_kv *kv;
+
+	p.quota[w->host].max_bytes = HOST;
+	while (!stop) {
+		if (hawk_kv_create(w->h, &p, &kv))
+			die("making spaces");
+		hawk_kv_close(kv);
+	}
+	return NULL;
+}
+
 static void locks(struct hawk *h)
 {
 	struct hammer w = { .h = h };
@@ -187,7 +206,7 @@ static void locks(struct hawk *h)
 	print_stats(w.kv);
 	fflush(stdout);
 	for (i = 0; i < 3; i++)
-		if (pthread_create(&thread[i], NULL, hammer, &w))
+		if (pthread_create(&thread[i], NULL, i ? hammer : make_spaces, &w))
 			die("starting threads");
 	for (i = 0; i < 3; i++)
 		pthread_join(thread[i], NULL);
