@@ -36,33 +36,25 @@ static void hawk_item_round(struct hawk_job *job, struct hawk_item *it)
 	it->lid = hawk_lid_block(it->lid, job->as->info.block_tokens);
 }
 
-/* The engine's answer where it needs moves: is it final? */
-static int hawk_wait_or(int ret)
+/* The engine's answer where it needs moves or room: is it final? */
+static int hawk_wait_or(struct hawk_job *job, int ret)
 {
+	if (ret == -ENOSPC && !job->settled) {
+		job->settle = true;
+		return HAWK_STEP_WAIT;
+	}
 	return ret == -EAGAIN || ret == -EINPROGRESS ? HAWK_STEP_WAIT : ret;
 }
 
 /* ---- calls that may wait ---- */
 
-/* Once per batch: is the room only that of a space that has just ended? */
-static bool hawk_job_settle(struct hawk_job *job)
-{
-	if (job->settled)
-		return false;
-	job->settled = true;
-	return hawk_as_settle(job->as);
-}
-
-/*
- * No room: what would give it?  Room of a space that has just ended, or a
- * revocable export's.
- */
+/* No room, nor will there be: a revocable export may give some. */
 static bool hawk_job_relieve(struct hawk_job *job, int ret)
 {
 	if ((ret != -ENOSPC && ret != -EDQUOT) || signal_pending(current))
 		return false;
-	if (ret == -ENOSPC && hawk_job_settle(job))
-		return true;
+	if (ret == -ENOSPC && !job->settled)
+		return false;	/* chunks on their way first: hawk_wait_or() */
 	return hawk_export_relieve(job->as, job->now + HAWK_YIELD_NS);
 }
 
@@ -76,12 +68,11 @@ static int hawk_alloc_block(struct hawk_job *job, struct hawk_item *it)
 				       job->arg.tier, job->now, nowait ? NULL : &job->plan,
 				       &it->vt);
 	} while (hawk_as_grew(job->as, ret) || (!nowait && hawk_job_relieve(job, ret)));
-	return ret;
+	return nowait ? ret : hawk_wait_or(job, ret);
 }
 
 static int hawk_step_alloc(struct hawk_job *job, u32 i)
 {
-	bool nowait = job->arg.flags & HAWK_BATCH_NOWAIT;
 	struct hawk_item *it = &job->items[i];
 	struct hawk_ref ref;
 	int ret = hawk_item_check(job, it);
@@ -92,8 +83,6 @@ static int hawk_step_alloc(struct hawk_job *job, u32 i)
 		return -EINVAL;
 	hawk_item_round(job, it);
 	ret = hawk_alloc_block(job, it);
-	if (ret && !nowait)
-		ret = hawk_wait_or(ret);
 	if (ret == HAWK_STEP_WAIT)
 		return ret;
 	if (ret)
@@ -167,7 +156,7 @@ static int hawk_step_get(struct hawk_job *job, u32 i)
 			break;
 		ret = hawk_reload_block(job, it);
 		if (ret) {
-			ret = hawk_wait_or(ret);
+			ret = hawk_wait_or(job, ret);
 			break;
 		}
 		ret = -EAGAIN;	/* in a host tier but not to be pinned: FILLING */
@@ -201,7 +190,7 @@ static int hawk_step_reload(struct hawk_job *job, u32 i)
 	if (ret == -ENOENT && job->st[i].read_error)
 		ret = -EIO;
 	else if (ret)
-		ret = hawk_wait_or(ret);
+		ret = hawk_wait_or(job, ret);
 	else
 		ret = hawk_block_ref(job->as->space, it->lid, &it->vt, &ref);
 out:
@@ -234,18 +223,25 @@ static int hawk_step_unshare(struct hawk_job *job, u32 i)
 	u32 before = job->plan.n;
 	int ret = hawk_item_check(job, it);
 
-	if (ret || st->copied)
+	if (ret)
 		return ret;
+	if (st->copied && st->read_error) {
+		/* The memory of the source is gone, and what was copied is nothing. */
+		hawk_pin_drop(job->f, it->lid, it->vt);
+		return -EIO;
+	}
+	if (st->copied)
+		return 0;
 	hawk_item_round(job, it);
 	ret = hawk_item_unshare(job, it);
 	if (ret == -EBUSY && hawk_job_yield(job, it->lid))
 		ret = hawk_item_unshare(job, it);
-	ret = hawk_wait_or(ret);
+	ret = hawk_wait_or(job, ret);
 	if (ret != HAWK_STEP_WAIT)
 		trace_hawk_unshare(job, it, ret);
 	if (ret)
 		return ret;
-	/* Not before its copy has been made; copies do not fail. */
+	/* Not before its copy has been made. */
 	st->copied = true;
 	return job->plan.n > before ? HAWK_STEP_WAIT : 0;
 }

@@ -12,6 +12,8 @@
 #include <linux/eventfd.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
+#include <linux/shrinker.h>
+#include <linux/slab.h>
 
 #include "hawk-probes.h"
 
@@ -31,6 +33,41 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 {
 	vma->vm_flags &= ~flags;
 }
+#endif
+
+/* Allocated by the kernel since 6.7; drop when 6.7 is the oldest kernel. */
+#ifndef HAVE_SHRINKER_ALLOC
+#define SHRINKER_NAME	"hawk"	/* shrinkers are named when they are registered */
+
+static inline struct shrinker *hawk_shrinker_alloc(unsigned int flags)
+{
+	struct shrinker *s = kzalloc(sizeof(*s), GFP_KERNEL);
+
+	if (s) {
+		s->flags = flags;
+		s->seeks = DEFAULT_SEEKS;
+	}
+	return s;
+}
+#define shrinker_alloc(flags, name)	hawk_shrinker_alloc(flags)
+
+static inline void shrinker_register(struct shrinker *s)
+{
+	if (register_shrinker(s, SHRINKER_NAME))
+		pr_warn("no memory for the shrinker: host tiers give nothing back\n");
+}
+
+static inline void shrinker_free(struct shrinker *s)
+{
+	unregister_shrinker(s);
+	kfree(s);
+}
+#endif
+
+/* A plain number since 6.17, pfn_t before; drop when 6.17 is the oldest kernel. */
+#ifndef HAVE_VMF_INSERT_MIXED_PFN
+#include <linux/pfn_t.h>
+#define vmf_insert_mixed(vma, addr, pfn) vmf_insert_mixed(vma, addr, pfn_to_pfn_t(pfn))
 #endif
 
 /*

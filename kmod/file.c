@@ -19,9 +19,15 @@
 static int hawk_open(struct inode *inode, struct file *file)
 {
 	struct hawk_file *f = kzalloc(sizeof(*f), GFP_KERNEL_ACCOUNT);
+	int ret;
 
 	if (!f)
 		return -ENOMEM;
+	ret = hawk_inode_attach(f, file);
+	if (ret) {
+		kfree(f);
+		return ret;
+	}
 	kref_init(&f->ref);
 	mutex_init(&f->lock);
 	xa_init_flags(&f->pins, XA_FLAGS_ACCOUNT);
@@ -41,6 +47,7 @@ static void hawk_file_free(struct kref *ref)
 
 	if (f->as) {
 		hawk_pin_drop_all(f);
+		hawk_file_unlink(f);
 		hawk_as_detach(f->as);
 	}
 	if (f->cq)
@@ -48,6 +55,7 @@ static void hawk_file_free(struct kref *ref)
 	xa_destroy(&f->leases);
 	xa_destroy(&f->pins);
 	hawk_memlock_close(f);
+	iput(f->inode);
 	kfree(f);
 }
 

@@ -31,6 +31,7 @@
 #include <linux/miscdevice.h>
 #include <linux/mutex.h>
 #include <linux/poll.h>
+#include <linux/rwsem.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/uidgid.h>
@@ -66,7 +67,17 @@ struct io_uring_cmd;
  * @clean_wq: cleaning of chunks; nothing on it takes @lock, so it may be waited
  *	for with @lock held
  * @export_wq: ends of exports; waits for fences of importers
+ * @reclaim_wq: @reclaim; nothing that memory has to wait for is waited for on it
  * @writeback: the periodic background writer
+ * @drain_lock: serialises the taking of chunks from spaces: at most one is drained;
+ *	guards @drain_plan, @reclaim_pass, and of every space unclaim_at and refused.
+ *	Held while moves are waited for, so nothing that ends them takes it
+ * @drain_plan: moves of the drain under way
+ * @reclaim_pass: number of the pass of @reclaim
+ * @reclaim: moves chunks to where they are wanted (reclaim.c)
+ * @shrinker: asks for chunks of host tiers when the system needs memory
+ * @quiesced: the system is about to sleep: no round may begin (pm.c)
+ * @pm_wait: rounds that wait for @quiesced to end
  * @misc: the character device
  * @debugfs: the device's debugfs folder
  */
@@ -82,7 +93,15 @@ struct hawk_device {
 	struct workqueue_struct *batch_wq;
 	struct workqueue_struct *clean_wq;
 	struct workqueue_struct *export_wq;
+	struct workqueue_struct *reclaim_wq;
 	struct delayed_work writeback;
+	struct mutex drain_lock;
+	struct hawk_plan drain_plan;
+	u64 reclaim_pass;
+	struct delayed_work reclaim;
+	struct shrinker *shrinker;
+	bool quiesced;
+	wait_queue_head_t pm_wait;
 	struct miscdevice misc;
 	struct dentry *debugfs;
 };
@@ -96,21 +115,28 @@ void hawk_dev_lock(void);
 /**
  * struct hawk_mem_ops - what a kind of memory does
  * @release: give the memory back; the tier is in no use
- * @clean: make chunk @chunk fit for another owner; false: not now, somebody
- *	outside still holds its pages.  May sleep.
+ * @populate: give chunk @chunk its memory, zeroed; 0 or -ENOMEM.  May sleep.  NULL:
+ *	chunks always have it
+ * @clean: chunk @chunk has left its owner: take its memory away or make it fit for
+ *	another; false: not now, somebody outside still holds its pages.  May sleep.
+ * @held: does somebody outside hold pages of chunk @chunk?  @mapped: page tables may
+ *	lead to it, look only for what holds pages for long.  NULL for kinds without
+ *	pages
  * @page: the page at byte offset @off; NULL for kinds without pages
  * @submit: start the I/O of a move from or to this tier; ends in
  *	hawk_io_end(), maybe before it returns.  May sleep.  NULL for host memory
  */
 struct hawk_mem_ops {
 	void (*release)(struct hawk_mem *m);
+	int (*populate)(struct hawk_mem *m, u32 chunk);
+	bool (*held)(struct hawk_mem *m, u32 chunk, bool mapped);
 	bool (*clean)(struct hawk_mem *m, u32 chunk);
 	struct page *(*page)(struct hawk_mem *m, u64 off);
 	void (*submit)(struct hawk_mem *m, struct hawk_io *io);
 };
 
 /**
- * struct hawk_host_chunk - pages of one chunk of a host tier
+ * struct hawk_host_chunk - pages of one chunk of a host tier, none if it has no owner
  * @base: first page, if the chunk is physically contiguous
  * @table: else its HAWK_CHUNK_PAGES pages
  */
@@ -132,8 +158,14 @@ struct hawk_host_chunk {
  * @count: bytes read by reloads and written by evictions, per CPU
  * @io_errors: failed or corrupt transfers
  * @exported_bytes: pinned by exports
+ * @reclaimed_bytes: taken from spaces that went on living
+ * @shrink_pages: pages that the shrinker has asked for and not got yet
+ * @lost: the memory is gone by surprise: no transfer, no page of it any more
+ * @gone: removed: its id may be another tier's.  Spaces that had a quota in it keep
+ *	this structure
+ * @released: @ops->release has been called
  * @writeback_permille: clean or free frames wanted per 1024 (sysfs, host)
- * @clean: zeroes chunks that left their owner
+ * @clean: takes care of chunks that left their owner
  */
 struct hawk_mem {
 	struct kobject kobj;
@@ -147,12 +179,20 @@ struct hawk_mem {
 	struct hawk_mem_count __percpu *count;
 	atomic64_t io_errors;
 	atomic64_t exported_bytes;
+	atomic64_t reclaimed_bytes;
+	atomic_long_t shrink_pages;
+	bool lost;
+	bool gone;
+	bool released;
 	unsigned int writeback_permille;
 	struct delayed_work clean;
 };
 
 void hawk_mem_clean_soon(struct hawk_mem *m);
 void hawk_mem_remove_all(void);
+struct hawk_mem *hawk_mem_find(u32 tier);
+int hawk_mem_remove(struct hawk_mem *m);
+void hawk_mem_release(struct hawk_mem *m);
 struct hawk_mem *hawk_mem_create_host(const struct hawk_tier_add *arg);
 struct hawk_mem *hawk_mem_create_blk(const struct hawk_tier_add *arg);
 int hawk_blk_check_unused(const struct hawk_mem *m);
@@ -237,9 +277,28 @@ void hawk_stats_show(struct seq_file *m);
  * @idle_since: when the last file left it; guarded by hawk_device.lock
  * @idle: ends it then; not pending without a name, whose reference it uses
  * @vtlb: its translations, mapped read-only into clients
- * @mem: memory of the tiers in which it has a quota; a tier stays as long
+ * @mem: memory of the tiers in which it was given a quota, referenced; set before the
+ *	space is known to anybody.  A tier that is removed by force stays here as well
+ * @memcg: memory cgroup of its creator, which pays for its memory
+ * @map_lock: guards @mappers, @void_tiers and which slots of the windows hold a chunk:
+ *	a fault holds it for reading from the look-up of a frame until the frame is
+ *	mapped; who gives or takes a chunk holds it for writing.  Taken under
+ *	mmap_lock by faults, so nothing that may fault is done under it
+ * @mappers: files through which it may be mapped, hawk_file.node
+ * @void_page: mapped by faults where the space owns no frame; its content means
+ *	nothing.  Set once (cmpxchg), mapped without a reference: it can be neither
+ *	pinned nor outlived by a mapping
+ * @void_tiers: bit per tier in whose window @void_page may be mapped
+ * @starved_tiers: bit per tier: it wanted a chunk and there was none; cleared when it
+ *	has been looked for elsewhere, and @wait woken
+ * @claims: chunks taken from others for it so far
+ * @warned_tiers: bit per tier: the log tells that there was no memory
+ * @stuck: it could not grow for want of memory
+ * @unstick_at: when it may try again, jiffies; written before @stuck is set
+ * @unclaim_at: by tier: when the chunks kept for it are given up, jiffies, or 0
+ * @refused: pass in which it could give no chunk
  * @wait: woken when a move has ended or nothing is in flight any more
- * @events: moves ended so far
+ * @events: moves and growths ended so far
  * @active: moves in flight plus rounds that may yet start some
  * @stats: counters and histograms
  * @exports: its exports, id -> struct hawk_dmabuf (export.c); an entry holds no
@@ -262,6 +321,18 @@ struct hawk_as {
 	struct delayed_work idle;
 	void *vtlb;
 	struct hawk_mem *mem[HAWK_TIERS_MAX];
+	struct mem_cgroup *memcg;
+	struct rw_semaphore map_lock;
+	struct list_head mappers;
+	struct page *void_page;
+	unsigned long void_tiers;
+	unsigned long starved_tiers;
+	atomic64_t claims;
+	unsigned long warned_tiers;
+	bool stuck;
+	unsigned long unstick_at;
+	unsigned long unclaim_at[HAWK_TIERS_MAX];
+	u64 refused;
 	wait_queue_head_t wait;
 	atomic64_t events;
 	atomic_t active;
@@ -281,7 +352,6 @@ void hawk_as_put(struct hawk_as *as);
 void hawk_as_detach(struct hawk_as *as);
 struct hawk_as *hawk_as_next(struct hawk_as *prev);
 bool hawk_as_settle(struct hawk_as *as);
-bool hawk_as_grew(struct hawk_as *as, int ret);
 
 static inline struct hawk_as *hawk_as_get(struct hawk_as *as)
 {
@@ -324,7 +394,9 @@ bool hawk_cq_readable(struct hawk_cq *cq);
  * @ref: the file itself, its leases and its asynchronous batches
  * @lock: serialises the binding of a space and of a ring; guards the start of a
  *	lease against its release.  Taken before hawk_device.lock
+ * @inode: whose address_space its mappings are found through
  * @as: its space; set once (release), read without a lock (acquire)
+ * @node: in hawk_as.mappers
  * @cq: its completion ring; set once (release), read without a lock (acquire)
  * @writable: it may change the space: open for writing, and permitted by the
  *	space's mode; final before @as is set
@@ -343,7 +415,9 @@ bool hawk_cq_readable(struct hawk_cq *cq);
 struct hawk_file {
 	struct kref ref;
 	struct mutex lock;
+	struct inode *inode;
 	struct hawk_as *as;
+	struct list_head node;
 	struct hawk_cq *cq;
 	bool writable;
 	bool closed;
@@ -409,6 +483,15 @@ void hawk_lease_end(struct hawk_lease *l);
 int hawk_lease_release(struct hawk_file *f, u64 id);
 void hawk_lease_release_all(struct hawk_file *f);
 
+/* ---- address_space of a file (inode.c) ---- */
+
+int hawk_inode_init(void);
+void hawk_inode_exit(void);
+int hawk_inode_attach(struct hawk_file *f, struct file *file);
+void hawk_file_link(struct hawk_file *f, struct hawk_as *as);
+void hawk_file_unlink(struct hawk_file *f);
+void hawk_as_zap(struct hawk_as *as, u32 tier, u64 off, u64 bytes);
+
 /* ---- entry points ---- */
 
 long hawk_ioctl(struct file *file, unsigned int cmd, unsigned long arg);
@@ -458,7 +541,7 @@ struct hawk_batch_op {
  * @node: in hawk_job.todo or .blocked
  * @ready: in hawk_job.ready when the last of its moves has ended
  * @moves: its moves in flight
- * @read_error: result of its own reload if that failed, else 0
+ * @read_error: result of its own reload or copy if that failed, else 0
  * @ref: its block (lease of a GET by key)
  * @done: it has its final status
  * @leased: @ref is leased
@@ -507,7 +590,8 @@ struct hawk_asker {
  * @blocked: items that wait for somebody else's move, runner only
  * @ready: items whose own moves have ended, filled by completions
  * @lease: lease of a LOOKUP under way
- * @settled: cleaning of chunks has been waited for
+ * @settle: an item found no room; chunks on their way are to be waited for
+ * @settled: they have been, and none has come: no room is final
  * @async: results go to the ring
  * @canceled: told to stop
  * @file_node: of an asynchronous job, in hawk_file.jobs
@@ -536,6 +620,7 @@ struct hawk_job {
 	struct list_head blocked;
 	struct llist_head ready;
 	struct hawk_lease *lease;
+	bool settle;
 	bool settled;
 	bool async;
 	bool canceled;
@@ -650,6 +735,28 @@ void hawk_trace_refusal(const struct hawk_job *job, const struct hawk_item *it, 
 void hawk_trace_refuse_min(const struct hawk_as *as, const struct hawk_space_create *arg);
 void hawk_trace_refuse_memlock(const struct hawk_file *f, unsigned long pages,
 			       unsigned long limit, unsigned long used);
+
+/* ---- chunks come and go (chunk.c, reclaim.c) ---- */
+
+bool hawk_as_grew(struct hawk_as *as, int ret);
+int hawk_as_take(struct hawk_as *as, u32 tier, u32 slot, u32 flags, struct hawk_as *claim,
+		 u32 *busy);
+int hawk_as_take_any(struct hawk_as *as, u32 tier, struct hawk_as *claim);
+int hawk_as_leave(struct hawk_as *as, u32 tier, bool tell);
+
+int hawk_reclaim_init(void);
+void hawk_reclaim_exit(void);
+void hawk_reclaim_starved(struct hawk_as *as);
+void hawk_reclaim_stuck(struct hawk_as *as);
+int hawk_mem_force_out(struct hawk_mem *m, bool tell);
+void hawk_mem_lost(struct hawk_mem *m);
+
+/* ---- suspend (pm.c) ---- */
+
+int hawk_pm_init(void);
+void hawk_pm_exit(void);
+bool hawk_pm_enter(void);
+void hawk_pm_wait(void);
 
 /* ---- exports (export.c, dmabuf.c) ---- */
 

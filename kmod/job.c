@@ -133,6 +133,7 @@ static void hawk_job_round(struct hawk_job *job)
 	}
 	hawk_plan_start(job->as, job, &job->plan, job->plan_item);
 	hawk_round_end(job->as);
+	hawk_reclaim_starved(job->as);
 }
 
 static bool hawk_job_may_go_on(struct hawk_job *job, s64 events)
@@ -144,20 +145,25 @@ static bool hawk_job_may_go_on(struct hawk_job *job, s64 events)
 	return atomic64_read(&job->as->events) != events || !atomic_read(&job->as->active);
 }
 
+/* Time left until the deadline; not more than 0: it has passed. */
+static ktime_t hawk_job_timeout(const struct hawk_job *job)
+{
+	if (!job->arg.deadline_ns)
+		return KTIME_MAX;
+	return ktime_sub(ns_to_ktime(job->arg.deadline_ns), ktime_get());
+}
+
 /*
  * Return: 0: something may go on; HAWK_STALLED; -ETIME; -ERESTARTSYS;
  * -ECANCELED: nobody wants the rest.
  */
 static int hawk_job_wait(struct hawk_job *job, s64 events)
 {
-	ktime_t timeout = KTIME_MAX;
+	ktime_t timeout = hawk_job_timeout(job);
 	int ret;
 
-	if (job->arg.deadline_ns) {
-		timeout = ktime_sub(ns_to_ktime(job->arg.deadline_ns), ktime_get());
-		if (timeout <= 0)
-			return -ETIME;
-	}
+	if (timeout <= 0)
+		return -ETIME;
 	ret = wait_event_interruptible_hrtimeout(job->as->wait,
 						 hawk_job_may_go_on(job, events), timeout);
 	if (ret)
@@ -182,6 +188,27 @@ static void hawk_job_unblock(struct hawk_job *job, u64 max)
 			list_add_tail(&st->node, &job->todo);
 	while (max-- && !list_empty(&job->blocked))
 		list_move_tail(job->blocked.next, &job->todo);
+}
+
+/*
+ * There was no room.  A chunk may be on its way: that of a space that has ended, or
+ * one taken from a space that has more.  As long as one comes it is worth the wait.
+ */
+static void hawk_job_settle(struct hawk_job *job)
+{
+	s64 claims = atomic64_read(&job->as->claims);
+	ktime_t timeout = hawk_job_timeout(job);
+
+	job->settle = false;
+	hawk_reclaim_starved(job->as);
+	/* A signal and the deadline are looked at where the job waits for moves. */
+	if (timeout > 0 &&
+	    !wait_event_interruptible_hrtimeout(job->as->wait,
+						!READ_ONCE(job->as->starved_tiers) ||
+						hawk_job_stopped(job), timeout))
+		hawk_as_settle(job->as);
+	job->settled = atomic64_read(&job->as->claims) == claims;
+	hawk_job_unblock(job, U64_MAX);
 }
 
 /* Waiting is over: all that is not done gets @status. */
@@ -230,6 +257,11 @@ static int hawk_job_run_rounds(struct hawk_job *job)
 		hawk_job_round(job);
 		if (!job->pending)
 			return 0;
+		if (job->settle) {
+			hawk_job_settle(job);
+			all = true;
+			continue;
+		}
 		ret = hawk_job_wait(job, events);
 		if (ret == HAWK_STALLED && !all)
 			ret = 0;	/* look at every one before that is believed */

@@ -25,9 +25,9 @@ int hawk_ioc_query(struct hawk_file *f, void *arg)
 	q->batch_max = HAWK_BATCH_MAX;
 	q->features = HAWK_FEAT_TIER_HOST | HAWK_FEAT_TIER_BLK | HAWK_FEAT_LEASE |
 		      HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC |
-		      HAWK_FEAT_ATTACH_FD | HAWK_FEAT_MEMLOCK | HAWK_FEAT_IDLE |
-		      HAWK_FEAT_CANCEL | HAWK_FEAT_BUILT | HAWK_FEAT_EXPORT |
-		      HAWK_FEAT_STATS_PAGE;
+		      HAWK_FEAT_RECLAIM | HAWK_FEAT_TIER_FORCE | HAWK_FEAT_ATTACH_FD |
+		      HAWK_FEAT_MEMLOCK | HAWK_FEAT_IDLE | HAWK_FEAT_CANCEL |
+		      HAWK_FEAT_BUILT | HAWK_FEAT_EXPORT | HAWK_FEAT_STATS_PAGE;
 	q->tiers = 0;
 	hawk_dev_lock();
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
@@ -52,7 +52,7 @@ static int hawk_queues_create(void)
 	hawk_dev.batch_wq = alloc_workqueue("hawk-batch", WQ_UNBOUND, 0);
 	if (!hawk_dev.batch_wq)
 		goto err_destroy_wq;
-	hawk_dev.clean_wq = alloc_workqueue("hawk-clean", WQ_UNBOUND, 0);
+	hawk_dev.clean_wq = alloc_workqueue("hawk-clean", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!hawk_dev.clean_wq)
 		goto err_destroy_batch_wq;
 	if (hawk_export_init())
@@ -93,9 +93,18 @@ static int __init hawk_init(void)
 	ret = hawk_move_init();
 	if (ret)
 		goto err_destroy_engine;
-	ret = hawk_queues_create();
+	ret = hawk_inode_init();
 	if (ret)
 		goto err_exit_move;
+	ret = hawk_queues_create();
+	if (ret)
+		goto err_exit_inode;
+	ret = hawk_reclaim_init();
+	if (ret)
+		goto err_destroy_queues;
+	ret = hawk_pm_init();
+	if (ret)
+		goto err_exit_reclaim;
 	hawk_writeback_init();
 	hawk_debugfs_init();
 
@@ -117,7 +126,13 @@ static int __init hawk_init(void)
 err_exit_debugfs:
 	hawk_debugfs_exit();
 	hawk_writeback_exit();
+	hawk_pm_exit();
+err_exit_reclaim:
+	hawk_reclaim_exit();
+err_destroy_queues:
 	hawk_queues_destroy();
+err_exit_inode:
+	hawk_inode_exit();
 err_exit_move:
 	hawk_move_exit();
 err_destroy_engine:
@@ -131,6 +146,7 @@ err_destroy_engine:
  */
 static void __exit hawk_exit(void)
 {
+	hawk_pm_exit();
 	hawk_debugfs_exit();
 	hawk_writeback_exit();
 	flush_workqueue(hawk_dev.batch_wq);
@@ -138,10 +154,12 @@ static void __exit hawk_exit(void)
 	/* A move in flight holds its space, and its I/O the memory of the tiers. */
 	wait_var_event(&hawk_dev.nspaces, !atomic_read(&hawk_dev.nspaces));
 	flush_workqueue(hawk_dev.wq);
+	hawk_reclaim_exit();
 	hawk_mem_remove_all();
 	hawk_writeback_exit();	/* a tunable may have been written since; now all are gone */
 	misc_deregister(&hawk_dev.misc);
 	hawk_queues_destroy();
+	hawk_inode_exit();
 	hawk_move_exit();
 	hawk_engine_destroy(hawk_dev.engine);
 }

@@ -7,8 +7,16 @@
  * (ibv_reg_mr(), io_uring).  Mappings are not inherited by fork(): the child of
  * a client would otherwise hold frames that its parent has given back.
  *
- * A window is as large as what the space may ever own.  A frame that it does not
- * own yet has no page: SIGBUS.
+ * A window is as large as what the space may ever own, and a chunk that the space
+ * owns may be taken back.  A reader of the vTLB may come too late: it finds the
+ * void page of the space, whose content means nothing, and learns from the vTLB
+ * that its block has moved.  The void page is mapped as a special one, so that it
+ * cannot be pinned, and only for a program's own loads and stores: DMA or a system
+ * call into a frame that the space does not own is an error that must show.
+ *
+ * map_lock makes the look-up of a frame and its mapping one: who takes a chunk
+ * changes its owner under the lock, unmaps, and knows that no page table leads to
+ * it any more.  Who gives a chunk unmaps the void page first.
  */
 #include "hawk.h"
 
@@ -28,7 +36,7 @@ static u64 hawk_offset(const struct vm_area_struct *vma, unsigned long addr)
 	return ((u64)vma->vm_pgoff << PAGE_SHIFT) + (addr - vma->vm_start);
 }
 
-/* The page at an mmap offset, or NULL. */
+/* The page at an mmap offset, NULL if the space owns none, -ENODEV if it is lost. */
 static struct page *hawk_mmap_page(struct hawk_file *f, u64 offset)
 {
 	u32 area = offset >> HAWK_AREA_SHIFT;
@@ -43,34 +51,85 @@ static struct page *hawk_mmap_page(struct hawk_file *f, u64 offset)
 	if (area == HAWK_AREA_STATS)
 		return vmalloc_to_page((void *)as->stats.page + off);
 	tier = area - HAWK_AREA_TIER;
+	lockdep_assert_held(&as->map_lock);
 	at = hawk_frame_off(as->space, tier, off / as->info.block_bytes);
 	if (at == ~0ull)
 		return NULL;
+	if (READ_ONCE(as->mem[tier]->lost))
+		return ERR_PTR(-ENODEV);
 	return as->mem[tier]->ops->page(as->mem[tier], at + off % as->info.block_bytes);
 }
 
+static struct page *hawk_as_void_page(struct hawk_as *as)
+{
+	struct page *page = READ_ONCE(as->void_page), *raced;
+
+	if (page)
+		return page;
+	page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	if (!page)
+		return NULL;
+	raced = cmpxchg(&as->void_page, NULL, page);
+	if (!raced)
+		return page;
+	__free_page(page);
+	return raced;
+}
+
+/* The space owns no frame here: a window's only. */
+static vm_fault_t hawk_vm_fault_void(struct vm_fault *vmf, struct hawk_as *as)
+{
+	u32 tier = (hawk_offset(vmf->vma, vmf->address) >> HAWK_AREA_SHIFT) - HAWK_AREA_TIER;
+	struct page *page;
+
+	lockdep_assert_held(&as->map_lock);
+	if (!(vmf->flags & FAULT_FLAG_USER))
+		return VM_FAULT_SIGBUS;
+	page = hawk_as_void_page(as);
+	if (!page)
+		return VM_FAULT_OOM;
+	set_bit(tier, &as->void_tiers);
+	return vmf_insert_mixed(vmf->vma, vmf->address & PAGE_MASK, page_to_pfn(page));
+}
+
 /* Maps the page that is wanted and, as long as they are there, those behind it. */
-static vm_fault_t hawk_vm_fault(struct vm_fault *vmf)
+static vm_fault_t hawk_vm_fault_pages(struct vm_fault *vmf, struct hawk_file *f)
 {
 	struct vm_area_struct *vma = vmf->vma;
-	struct hawk_file *f = vma->vm_file->private_data;
 	unsigned long addr = vmf->address & PAGE_MASK;
 	unsigned long end = min(vma->vm_end, addr + HAWK_FAULT_PAGES * PAGE_SIZE);
-	vm_fault_t ret = VM_FAULT_SIGBUS;
+	vm_fault_t ret = VM_FAULT_NOPAGE;
 	bool first = true;
 
 	for (; addr < end; addr += PAGE_SIZE, first = false) {
 		struct page *page = hawk_mmap_page(f, hawk_offset(vma, addr));
 		vm_fault_t got;
 
+		if (IS_ERR(page))
+			return first ? VM_FAULT_SIGBUS : ret;
 		if (!page)
-			break;
+			return first ? hawk_vm_fault_void(vmf, f->as) : ret;
 		got = vmf_insert_page(vma, addr, page);
 		if (first)
 			ret = got;
 		if (got != VM_FAULT_NOPAGE)
 			break;
 	}
+	return ret;
+}
+
+/* The ring has no space to lock, nor have its pages and those of the vTLB other owners. */
+static vm_fault_t hawk_vm_fault(struct vm_fault *vmf)
+{
+	struct hawk_file *f = vmf->vma->vm_file->private_data;
+	bool window = hawk_offset(vmf->vma, vmf->address) >= HAWK_MMAP_TIER(0);
+	vm_fault_t ret;
+
+	if (window)
+		down_read(&f->as->map_lock);
+	ret = hawk_vm_fault_pages(vmf, f);
+	if (window)
+		up_read(&f->as->map_lock);
 	return ret;
 }
 

@@ -46,11 +46,18 @@ void hawk_move_exit(void)
 
 /*
  * A round is a stretch in which the engine may be asked for moves.  Waiters that
- * see nothing active know that nothing will change by itself.
+ * see nothing active know that nothing will change by itself.  May sleep: no round
+ * begins while the system is about to sleep.
  */
 void hawk_round_begin(struct hawk_as *as)
 {
-	atomic_inc(&as->active);
+	for (;;) {
+		atomic_inc(&as->active);
+		if (hawk_pm_enter())
+			return;
+		hawk_round_end(as);
+		hawk_pm_wait();
+	}
 }
 
 void hawk_round_end(struct hawk_as *as)
@@ -109,7 +116,7 @@ static void hawk_io_tell_job(struct hawk_io *io)
 {
 	struct hawk_item_state *st = &io->job->st[io->item];
 
-	if (io->move.kind == HAWK_MOVE_READ)
+	if (io->move.kind != HAWK_MOVE_WRITE)
 		st->read_error = io->move.result;	/* llist_add() orders it */
 	if (atomic_dec_and_test(&st->moves))
 		llist_add(&st->ready, &io->job->ready);
@@ -205,6 +212,10 @@ static void hawk_io_start(struct hawk_io *io)
 	struct hawk_mem *dst = io->as->mem[mv->dst_tier];
 
 	trace_hawk_move_start(io->as->id, mv, 0);
+	if (READ_ONCE(src->lost) || READ_ONCE(dst->lost)) {
+		hawk_io_end(io, -ENODEV);
+		return;
+	}
 	switch (mv->kind) {
 	case HAWK_MOVE_WRITE:
 		hawk_io_map(io, src, mv->src_off);

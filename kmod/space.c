@@ -19,6 +19,7 @@
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/log2.h>
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -31,6 +32,21 @@
 static atomic64_t hawk_as_ids = ATOMIC64_INIT(0);
 
 /* ---- the end ---- */
+
+static void hawk_as_free(struct hawk_as *as)
+{
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (as->mem[t])
+			kobject_put(&as->mem[t]->kobj);
+	if (as->void_page)
+		__free_page(as->void_page);
+	xa_destroy(&as->exports);
+	mem_cgroup_put(as->memcg);
+	vfree(as->vtlb);
+	kfree(as);
+}
 
 static void hawk_as_release(struct kref *ref)
 {
@@ -49,9 +65,7 @@ static void hawk_as_release(struct kref *ref)
 		if (as->mem[t])
 			hawk_mem_clean_soon(as->mem[t]);
 	mutex_unlock(&hawk_dev.lock);
-	xa_destroy(&as->exports);
-	vfree(as->vtlb);
-	kfree(as);
+	hawk_as_free(as);
 	if (atomic_dec_and_test(&hawk_dev.nspaces))
 		wake_up_var(&hawk_dev.nspaces);
 }
@@ -169,25 +183,6 @@ bool hawk_as_settle(struct hawk_as *as)
 	return any;
 }
 
-/**
- * hawk_as_grew() - give a space the chunk that a call of the engine wanted
- * @as: the space
- * @ret: what the call returned
- *
- * Context: may sleep, so no lock of the caller's is held.
- * Return: true: it returned -ENOBUFS, call it again.
- */
-bool hawk_as_grew(struct hawk_as *as, int ret)
-{
-	struct hawk_grant g;
-
-	if (ret != -ENOBUFS)
-		return false;
-	if (!hawk_space_grow(as->space, &g))
-		hawk_space_grown(as->space, &g, true);
-	return true;
-}
-
 /* ---- checks ---- */
 
 /* A name is for people to read and for scripts to pass on. */
@@ -302,6 +297,9 @@ static struct hawk_as *hawk_as_alloc(const struct hawk_space_create *arg)
 	as->idle_ns = arg->idle_ns;
 	as->files = 1;	/* its creator's */
 	INIT_DELAYED_WORK(&as->idle, hawk_as_idle_work);
+	as->memcg = get_mem_cgroup_from_mm(current->mm);
+	init_rwsem(&as->map_lock);
+	INIT_LIST_HEAD(&as->mappers);
 	init_waitqueue_head(&as->wait);
 	xa_init_flags(&as->exports, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	return as;
@@ -322,6 +320,16 @@ static struct hawk_as *hawk_as_find(const u8 *name)
 		if (!memcmp(as->info.name, name, HAWK_NAME_MAX))
 			return as;
 	return NULL;
+}
+
+static void hawk_as_set_mem(struct hawk_as *as, u32 tier, struct hawk_mem *m)
+{
+	lockdep_assert_held(&hawk_dev.lock);
+	if (m)
+		kobject_get(&m->kobj);
+	if (as->mem[tier])
+		kobject_put(&as->mem[tier]->kobj);	/* of an earlier try */
+	as->mem[tier] = m;
 }
 
 /* The engine's side of a space, its memory, its place in the lists. */
@@ -348,7 +356,7 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 			return -ENOENT;
 		p.quota_min[t] = hawk_chunks(arg->quota[t].min_bytes);
 		p.quota_max[t] = hawk_chunks(arg->quota[t].max_bytes);
-		as->mem[t] = p.quota_max[t] ? hawk_dev.mem[t] : NULL;
+		hawk_as_set_mem(as, t, p.quota_max[t] ? hawk_dev.mem[t] : NULL);
 	}
 	ret = hawk_space_create(hawk_dev.engine, &p, &as->space);
 	if (ret)
@@ -382,6 +390,7 @@ static void hawk_file_bind(struct hawk_file *f, struct hawk_as *as, bool writabl
 {
 	lockdep_assert_held(&f->lock);
 	f->writable &= writable;
+	hawk_file_link(f, as);
 	smp_store_release(&f->as, as);
 }
 
@@ -410,8 +419,7 @@ int hawk_as_create(struct hawk_file *f, struct hawk_space_create *arg)
 		hawk_trace_refuse_min(as, arg);
 	if (ret) {
 		hawk_stats_exit(as);
-		vfree(as->vtlb);
-		kfree(as);
+		hawk_as_free(as);
 		goto out_unlock;
 	}
 	arg->vtlb_bytes = as->info.vtlb_bytes;

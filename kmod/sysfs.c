@@ -93,6 +93,12 @@ static ssize_t exported_bytes_show(struct kobject *kobj, struct kobj_attribute *
 	return sysfs_emit(buf, "%lld\n", atomic64_read(&to_hawk_mem(kobj)->exported_bytes));
 }
 
+static ssize_t reclaimed_bytes_show(struct kobject *kobj, struct kobj_attribute *attr,
+				    char *buf)
+{
+	return sysfs_emit(buf, "%lld\n", atomic64_read(&to_hawk_mem(kobj)->reclaimed_bytes));
+}
+
 static ssize_t writeback_permille_show(struct kobject *kobj, struct kobj_attribute *attr,
 				       char *buf)
 {
@@ -124,6 +130,7 @@ static struct kobj_attribute read_bytes_attr = __ATTR_RO(read_bytes);
 static struct kobj_attribute write_bytes_attr = __ATTR_RO(write_bytes);
 static struct kobj_attribute io_errors_attr = __ATTR_RO(io_errors);
 static struct kobj_attribute exported_bytes_attr = __ATTR_RO(exported_bytes);
+static struct kobj_attribute reclaimed_bytes_attr = __ATTR_RO(reclaimed_bytes);
 static struct kobj_attribute writeback_permille_attr = __ATTR_RW(writeback_permille);
 
 static struct attribute *hawk_mem_attrs[] = {
@@ -136,22 +143,25 @@ static struct attribute *hawk_mem_attrs[] = {
 	&write_bytes_attr.attr,
 	&io_errors_attr.attr,
 	&exported_bytes_attr.attr,
+	&reclaimed_bytes_attr.attr,
 	&writeback_permille_attr.attr,
 	NULL,
 };
 ATTRIBUTE_GROUPS(hawk_mem);
 
-static void hawk_mem_release(struct kobject *kobj)
+static void hawk_mem_free(struct kobject *kobj)
 {
 	struct hawk_mem *m = to_hawk_mem(kobj);
 
-	m->ops->release(m);
+	/* A space that ends late may have called for the cleaner once more. */
+	cancel_delayed_work_sync(&m->clean);
+	hawk_mem_release(m);
 	free_percpu(m->count);
 	kfree(m);
 }
 
 static const struct kobj_type hawk_mem_ktype = {
-	.release = hawk_mem_release,
+	.release = hawk_mem_free,
 	.sysfs_ops = &kobj_sysfs_ops,
 	.default_groups = hawk_mem_groups,
 };

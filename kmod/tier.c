@@ -3,9 +3,10 @@
  * tier.c - tiers come and go; chunks are cleaned before they change owner
  *
  * The engine knows a tier as a number of chunks, hawk_mem is the memory behind
- * it.  Chunks that a space has left are dirty: the cleaner of the tier zeroes
- * them and gives them back to the engine.  A page that a NIC or another process
- * still holds keeps its chunk in quarantine; the cleaner looks again later.
+ * it.  Chunks that a space has left are dirty: the cleaner of the tier frees or
+ * zeroes their memory and gives them back to the engine.  A page that a NIC or
+ * another process still holds keeps its chunk in quarantine; the cleaner looks
+ * again later.
  */
 #include "hawk.h"
 
@@ -20,7 +21,8 @@ static void hawk_mem_clean(struct work_struct *work)
 	struct hawk_mem *m = container_of(to_delayed_work(work), struct hawk_mem, clean);
 	u32 c = HAWK_NONE, held = 0;
 
-	while ((c = hawk_tier_next_dirty(hawk_dev.engine, m->id, c)) != HAWK_NONE) {
+	while (!READ_ONCE(m->gone) &&
+	       (c = hawk_tier_next_dirty(hawk_dev.engine, m->id, c)) != HAWK_NONE) {
 		if (m->ops->clean(m, c))
 			hawk_tier_clean(hawk_dev.engine, m->id, c);
 		else
@@ -32,7 +34,7 @@ static void hawk_mem_clean(struct work_struct *work)
 				   msecs_to_jiffies(HAWK_CLEAN_RETRY_MS));
 }
 
-/* Chunks may have become dirty. */
+/* Chunks may have become dirty.  The caller has a reference. */
 void hawk_mem_clean_soon(struct hawk_mem *m)
 {
 	mod_delayed_work(hawk_dev.clean_wq, &m->clean, 0);
@@ -70,6 +72,33 @@ int hawk_mem_usage(struct hawk_mem *m, u64 *free_bytes, u64 *quarantine_bytes)
 	*free_bytes = (u64)free << HAWK_CHUNK_SHIFT;
 	*quarantine_bytes = (u64)dirty << HAWK_CHUNK_SHIFT;
 	return 0;
+}
+
+/**
+ * hawk_mem_release() - give the memory behind a tier back
+ * @m: not, or no longer, a tier of the engine
+ *
+ * May be called more than once.
+ */
+void hawk_mem_release(struct hawk_mem *m)
+{
+	if (!xchg(&m->released, true))
+		m->ops->release(m);
+}
+
+/* Return: a tier's memory, referenced, or NULL. */
+struct hawk_mem *hawk_mem_find(u32 tier)
+{
+	struct hawk_mem *m;
+
+	if (tier >= HAWK_TIERS_MAX)
+		return NULL;
+	hawk_dev_lock();
+	m = hawk_dev.mem[tier];
+	if (m)
+		kobject_get(&m->kobj);
+	mutex_unlock(&hawk_dev.lock);
+	return m;
 }
 
 static int hawk_tier_add_check(const struct hawk_tier_add *arg)
@@ -140,15 +169,15 @@ static void hawk_mem_unpublish(struct hawk_mem *m)
 {
 	lockdep_assert_held(&hawk_dev.lock);
 	hawk_dev.mem[m->id] = NULL;
+	WRITE_ONCE(m->gone, true);
 	kobject_del(&m->kobj);
 }
 
 /*
- * Remove the tier if nothing is in it; else see to it that it is cleaned.  The
- * caller has a reference.  Nothing is zeroed any more once the engine has let go,
- * so the wait for the cleaner is short.
+ * Remove the tier if nothing is in it; else see to it that it is cleaned.  Nothing is
+ * cleaned any more once the engine has let go, so the wait for the cleaner is short.
  */
-static int hawk_mem_remove(struct hawk_mem *m)
+static int hawk_mem_remove_clean(struct hawk_mem *m)
 {
 	int ret = -ENOENT;
 
@@ -168,6 +197,30 @@ out:
 	return ret;
 }
 
+/**
+ * hawk_mem_remove() - remove a tier in which no space has a part
+ * @m: the tier, referenced by the caller
+ *
+ * Context: may sleep, takes hawk_device.lock.
+ * Return: 0; -ENOENT: another caller was faster; -EBUSY.
+ */
+int hawk_mem_remove(struct hawk_mem *m)
+{
+	int ret = hawk_mem_remove_clean(m);
+
+	if (ret == -EBUSY) {
+		/*
+		 * Chunks that only wait for the cleaner are no reason to refuse.  A large
+		 * tier takes it seconds: not with the lock held.
+		 */
+		flush_delayed_work(&m->clean);
+		ret = hawk_mem_remove_clean(m);
+	}
+	if (!ret)
+		hawk_mem_release(m);
+	return ret;
+}
+
 int hawk_ioc_tier_remove(struct hawk_file *f, void *data)
 {
 	const struct hawk_tier_remove *arg = data;
@@ -176,25 +229,19 @@ int hawk_ioc_tier_remove(struct hawk_file *f, void *data)
 
 	if (arg->reserved)
 		return -EOPNOTSUPP;
-	if (arg->tier >= HAWK_TIERS_MAX)
-		return -ENOENT;
-	hawk_dev_lock();
-	m = hawk_dev.mem[arg->tier];
-	if (m)
-		kobject_get(&m->kobj);
-	mutex_unlock(&hawk_dev.lock);
+	m = hawk_mem_find(arg->tier);
 	if (!m)
 		return -ENOENT;
-	ret = hawk_mem_remove(m);
-	if (ret == -EBUSY) {
-		/*
-		 * Chunks that only wait for the cleaner are no reason to refuse.
-		 * Zeroing a large tier takes seconds: not with the lock held.
-		 */
-		flush_delayed_work(&m->clean);
+	if (arg->flags & HAWK_TIER_FORCE) {
+		ret = mutex_lock_killable(&hawk_dev.drain_lock);
+		if (!ret) {
+			ret = hawk_mem_force_out(m, true);
+			mutex_unlock(&hawk_dev.drain_lock);
+		}
+	} else {
 		ret = hawk_mem_remove(m);
 	}
-	kobject_put(&m->kobj);	/* of a removed tier the last one: frees its memory */
+	kobject_put(&m->kobj);
 	return ret;
 }
 
@@ -219,6 +266,7 @@ int hawk_ioc_tier_info(struct hawk_file *f, void *data)
 		arg->read_bytes = hawk_mem_read_bytes(m);
 		arg->write_bytes = hawk_mem_write_bytes(m);
 		arg->io_errors = atomic64_read(&m->io_errors);
+		arg->reclaimed_bytes = atomic64_read(&m->reclaimed_bytes);
 	}
 	mutex_unlock(&hawk_dev.lock);
 	return ret;
@@ -237,10 +285,11 @@ void hawk_mem_remove_all(void)
 
 		if (!m)
 			continue;
-		cancel_delayed_work_sync(&m->clean);
 		hawk_dev_lock();
 		hawk_mem_unpublish(m);
 		mutex_unlock(&hawk_dev.lock);
+		cancel_delayed_work_sync(&m->clean);
+		hawk_mem_release(m);
 		kobject_put(&m->kobj);
 	}
 }

@@ -2,16 +2,21 @@
 /*
  * tier_host.c - kernel pages on a NUMA node
  *
- * A chunk is one order-9 allocation where the node has one, else the largest
- * pieces it has.  Pieces are split, so that each 4 KiB page has a reference count
- * of its own: pages are mapped and pinned one by one, and the count tells
- * whether anybody outside still holds a page.
+ * A chunk has memory from when a space gets it until it has left the space and the
+ * last page of it is let go: so who uses memory pays for it, and no space sees what
+ * another has left.
+ *
+ * It is one order-9 allocation where the node has one, else the largest pieces it
+ * has.  Pieces are split, so that each 4 KiB page has a reference count of its own:
+ * pages are mapped and pinned one by one, and the count tells whether anybody
+ * outside still holds a page.
  */
 #include "hawk.h"
 
 #include <linux/gfp.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
+#include <linux/mmzone.h>
 #include <linux/slab.h>
 
 static struct page *hawk_host_chunk_page(const struct hawk_host_chunk *c, u32 i)
@@ -66,24 +71,30 @@ err_free:
 	return -ENOMEM;
 }
 
-static int hawk_host_alloc_chunk(struct hawk_host_chunk *c, int node)
+static int hawk_host_populate(struct hawk_mem *m, u32 chunk)
 {
-	c->base = alloc_pages_node(node, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_THISNODE |
+	struct hawk_host_chunk *c = &m->chunk[chunk];
+
+	c->base = alloc_pages_node(m->node, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_THISNODE |
 				   __GFP_NOWARN | __GFP_NORETRY, HAWK_CHUNK_ORDER);
 	if (!c->base)
-		return hawk_host_alloc_pieces(c, node);
+		return hawk_host_alloc_pieces(c, m->node);
 	split_page(c->base, HAWK_CHUNK_ORDER);
 	return 0;
 }
 
+static bool hawk_host_empty(const struct hawk_host_chunk *c)
+{
+	return !c->base && !c->table;
+}
+
+/* Chunks that are left are in quarantine: their pages go with the last reference. */
 static void hawk_host_release(struct hawk_mem *m)
 {
 	u32 c;
 
-	if (!m->chunk)
-		return;
-	for (c = 0; c < m->chunks; c++) {
-		if (m->chunk[c].base || m->chunk[c].table)
+	for (c = 0; m->chunk && c < m->chunks; c++) {
+		if (!hawk_host_empty(&m->chunk[c]))
 			hawk_host_free_pages(&m->chunk[c], HAWK_CHUNK_PAGES);
 		cond_resched();
 	}
@@ -91,61 +102,67 @@ static void hawk_host_release(struct hawk_mem *m)
 }
 
 /*
- * The space is gone and with it every mapping, so a page with more than our own
- * reference is held by a long-term pin (RDMA, io_uring, vmsplice).  No new one
- * can come: there is no page table left to take it from.  The stores below
- * depend on the counts read, so they cannot come before the last put.
+ * Without a page table that leads to it, a page with more than our own reference is
+ * held by somebody outside, and no new holder can come.  With one, the count says
+ * nothing below what a pin for DMA adds.
  */
-static bool hawk_host_clean(struct hawk_mem *m, u32 chunk)
+static bool hawk_host_held(struct hawk_mem *m, u32 chunk, bool mapped)
 {
 	const struct hawk_host_chunk *c = &m->chunk[chunk];
-	u32 i;
+	u32 i, most = mapped ? GUP_PIN_COUNTING_BIAS : 1;
 
 	for (i = 0; i < HAWK_CHUNK_PAGES; i++)
-		if (page_ref_count(hawk_host_chunk_page(c, i)) != 1)
-			return false;
-	for (i = 0; i < HAWK_CHUNK_PAGES; i++)
-		clear_highpage(hawk_host_chunk_page(c, i));
+		if (page_ref_count(hawk_host_chunk_page(c, i)) > most)
+			return true;
+	return false;
+}
+
+static bool hawk_host_clean(struct hawk_mem *m, u32 chunk)
+{
+	struct hawk_host_chunk *c = &m->chunk[chunk];
+
+	if (hawk_host_empty(c))
+		return true;
+	if (hawk_host_held(m, chunk, false))
+		return false;
+	hawk_host_free_pages(c, HAWK_CHUNK_PAGES);
 	return true;
 }
 
 static const struct hawk_mem_ops hawk_host_ops = {
 	.release = hawk_host_release,
+	.populate = hawk_host_populate,
+	.held = hawk_host_held,
 	.clean = hawk_host_clean,
 	.page = hawk_host_page,
 };
 
 /**
- * hawk_mem_create_host() - take memory from a NUMA node
+ * hawk_mem_create_host() - declare how much of a NUMA node's memory may be used
  * @arg: checked argument of the call
  *
- * Return: the memory or ERR_PTR(-ENOMEM: the node has not so much; -EINTR: the
- * caller is being killed).
+ * Return: the memory or ERR_PTR(-ENOMEM): the node has not so much at all.
  */
 struct hawk_mem *hawk_mem_create_host(const struct hawk_tier_add *arg)
 {
 	int node = arg->node < 0 ? numa_mem_id() : arg->node;
-	u32 chunks = hawk_chunks(arg->bytes), c;
+	u32 chunks = hawk_chunks(arg->bytes);
 	struct hawk_mem *m;
-	int ret;
 
+	if (chunks > node_present_pages(node) >> HAWK_CHUNK_ORDER) {
+		pr_err_ratelimited("host tier: %u MiB asked for, node %d has %lu MiB\n",
+				   chunks << (HAWK_CHUNK_SHIFT - 20), node,
+				   node_present_pages(node) >> (20 - PAGE_SHIFT));
+		return ERR_PTR(-ENOMEM);
+	}
 	m = hawk_mem_alloc(&hawk_host_ops, HAWK_TIER_HOST, chunks);
 	if (!m)
 		return ERR_PTR(-ENOMEM);
 	m->node = node;
 	m->chunk = kvcalloc(chunks, sizeof(*m->chunk), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	ret = m->chunk ? 0 : -ENOMEM;
-	for (c = 0; !ret && c < chunks; c++) {
-		ret = fatal_signal_pending(current) ? -EINTR :
-		      hawk_host_alloc_chunk(&m->chunk[c], node);
-		cond_resched();
-	}
-	if (ret) {
-		if (ret == -ENOMEM)
-			pr_err_ratelimited("host tier: node %d gave %u of %u MiB\n", node,
-					   c ? (c - 1) * 2 : 0, chunks * 2);
+	if (!m->chunk) {
 		kobject_put(&m->kobj);
-		return ERR_PTR(ret);
+		return ERR_PTR(-ENOMEM);
 	}
 	return m;
 }

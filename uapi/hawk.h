@@ -32,8 +32,13 @@
  *	           items not reached have status ECANCELED and the call returns 0
  *
  * Errors of mmap(): ENXIO no such area; EINVAL not MAP_SHARED, or outside the
- * area; EACCES writing what is read-only.  A frame that the space does not own
- * yet gives SIGBUS.  Mappings are not inherited by fork().
+ * area; EACCES writing what is read-only.  Mappings are not inherited by fork().
+ *
+ * A frame that the space does not own - not yet, or not any more - reads as bytes
+ * without meaning, and what is stored there is lost: a reader without a pin may
+ * come too late, and learns that from the vTLB.  System calls and DMA (a pin of
+ * its pages) cannot be given such a frame: EFAULT.  A frame whose memory has been
+ * lost with its device gives SIGBUS as long as a block is pinned in it.
  */
 #ifndef _UAPI_LINUX_HAWK_H
 #define _UAPI_LINUX_HAWK_H
@@ -120,6 +125,8 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_ASYNC		(1ull << 3)	/* HAWK_BATCH_ASYNC and the ring */
 #define HAWK_FEAT_NAMED		(1ull << 4)	/* named spaces */
 #define HAWK_FEAT_CRC		(1ull << 5)	/* CRC32C of blocks on flash */
+#define HAWK_FEAT_RECLAIM	(1ull << 6)	/* chunks move between living spaces */
+#define HAWK_FEAT_TIER_FORCE	(1ull << 7)	/* HAWK_TIER_FORCE */
 #define HAWK_FEAT_ATTACH_FD	(1ull << 8)	/* HAWK_ATTACH_FD */
 #define HAWK_FEAT_MEMLOCK	(1ull << 9)	/* RLIMIT_MEMLOCK, HAWK_IOC_PIN_QUERY */
 #define HAWK_FEAT_IDLE		(1ull << 10)	/* idle_ns, HAWK_IOC_SPACE_SET */
@@ -171,7 +178,12 @@ enum hawk_tier_kind {
  * @path_len: bytes at @path, NUL included, 2..HAWK_PATH_MAX
  * @tier: out, the id of the new tier
  *
- * Needs CAP_SYS_ADMIN.  ENOMEM: the node has not so much memory; ENOSPC: no
+ * A host tier takes no memory yet: a chunk's memory is taken from the node when a
+ * space gets the chunk, charged to the memory cgroup of the space's creator, and
+ * given back when the space has left it.  A space that cannot get memory evicts
+ * within what it has.
+ *
+ * Needs CAP_SYS_ADMIN.  ENOMEM: the node has not so much memory at all; ENOSPC: no
  * free tier id or the file is smaller than @bytes; EBUSY: the block device is
  * in use, or the file is a tier already, maybe under another name; EROFS,
  * EACCES, ENOENT: from opening the path; ENOTBLK: neither block device nor
@@ -225,10 +237,13 @@ struct hawk_tier_remove {
  * @reserved: must be 0
  * @bytes: out, capacity, bytes
  * @free_bytes: out, bytes of chunks that no space owns
- * @quarantine_bytes: out, bytes of chunks that wait for foreign page references
+ * @quarantine_bytes: out, bytes of chunks that left their space and wait to be
+ *	cleaned, for long only if a NIC or another process holds their pages
  * @read_bytes: out, bytes read from the tier by reloads
  * @write_bytes: out, bytes written to the tier by evictions
  * @io_errors: out, failed or corrupt transfers
+ * @reclaimed_bytes: out, bytes of chunks taken from spaces that went on living: for
+ *	other spaces, for the system, or for the tier's removal
  */
 struct hawk_tier_info {
 	__u32 size;
@@ -243,6 +258,7 @@ struct hawk_tier_info {
 	__aligned_u64 read_bytes;
 	__aligned_u64 write_bytes;
 	__aligned_u64 io_errors;
+	__aligned_u64 reclaimed_bytes;
 };
 
 /* ---- spaces ---- */
@@ -251,6 +267,11 @@ struct hawk_tier_info {
  * struct hawk_quota - a space's share of one tier
  * @min_bytes: bytes kept free for this space as long as it has not used them
  * @max_bytes: bytes it may own; 0 keeps the space out of this tier
+ *
+ * What a space owns above its minimum may be taken back chunk by chunk: for a space
+ * that finds the tier full and has at least two chunks less above its own minimum,
+ * and from host tiers when the system needs memory.  Cold blocks go first; pinned
+ * and leased ones, and chunks with pages registered for DMA, are not taken.
  */
 struct hawk_quota {
 	__aligned_u64 min_bytes;

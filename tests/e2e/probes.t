@@ -28,6 +28,7 @@ ANSWERS = {
     "eventfd_signal_1arg": "no yes yes",
     "import_ns_token": "yes yes no",
     "kiocb_start_write": "yes yes yes",     # 6.6, and Debian's 6.1 by backport
+    "shrinker_alloc": "no yes yes",         # 6.7
     "uring_cmd": "yes yes no",
     "uring_cmd_cancel": "no yes yes",
     "uring_cmd_done_res2": "yes yes no",
@@ -35,6 +36,7 @@ ANSWERS = {
     "uring_cmd_sqe": "no yes yes",
     "uring_cmd_tw": "no no yes",
     "vm_flags_set": "no yes yes",
+    "vmf_insert_mixed_pfn": "no no yes",    # 6.17
 }
 COLUMNS = {"6.1": 0, "6.12": 1, "newest": 2}
 # The newest kernel was configured for a later compiler than Debian 12 has

@@ -34,35 +34,6 @@ static uint8_t *make_block(int fd, uint8_t *win, uint32_t n)
 	return one(fd, HAWK_IOC_PUT, 0, &it) ? NULL : frame;
 }
 
-static uint64_t vtlb_bytes(int fd)
-{
-	struct hawk_space_info info = { .size = sizeof(info) };
-
-	return dev_call(fd, HAWK_IOC_SPACE_INFO, &info) ? 0 : info.vtlb_bytes;
-}
-
-/* The reader's side of the translation protocol of uapi/hawk.h. */
-static uint64_t vtlb_lookup(const struct hawk_vtlb_entry *t, uint64_t bytes, uint64_t lid)
-{
-	uint64_t lines = bytes / sizeof(*t) / HAWK_VT_WAYS, h = lid, val;
-	unsigned int i;
-
-	h = (h ^ h >> 33) * HAWK_MIX_A;
-	h = (h ^ h >> 33) * HAWK_MIX_B;
-	h ^= h >> 33;
-	for (i = 0; i < HAWK_VT_PROBE * HAWK_VT_WAYS; i++) {
-		const struct hawk_vtlb_entry *e =
-			&t[((h + i / HAWK_VT_WAYS) & (lines - 1)) * HAWK_VT_WAYS +
-			   i % HAWK_VT_WAYS];
-
-		val = __atomic_load_n(&e->val, __ATOMIC_ACQUIRE);
-		if ((val & HAWK_VT_VALID) && e->lid == lid &&
-		    val == __atomic_load_n(&e->val, __ATOMIC_ACQUIRE))
-			return val;
-	}
-	return 0;
-}
-
 TEST_F(hawk, vtlb_translates)
 {
 	uint64_t bytes = vtlb_bytes(self->fd);
@@ -147,26 +118,62 @@ TEST_F(hawk, partial_maps)
 	EXPECT_EQ(MAP_FAILED, mremap(self->win, 4096, 8192, 0)) TH_LOG("may not grow");
 }
 
-struct child {
-	int fd;
-	uint32_t host;
-};
-
-static void child_reads_last(void *arg)
-{
-	const struct child *c = arg;
-	uint8_t *win = map_area(c->fd, HAWK_MMAP_TIER(c->host), HOST_BYTES, PROT_READ);
-
-	read_byte(win + HOST_BYTES - 4096);
-}
-
 /* A window reaches over frames that the space has not got yet. */
 TEST_F(hawk, frame_not_owned)
 {
-	struct child c = { .fd = self->fd, .host = self->host };
+	struct hawk_space_create sc = space_args(HOST_BLOCKS);
+	uint8_t *other;
+	int fd = dev_open(O_RDWR);
+	uint64_t off;
 
 	EXPECT_EQ(0, stats_of(self->fd).chunks[self->host]);
-	EXPECT_EQ(SIGBUS, dies_with(child_reads_last, &c));
+	for (off = 0; off < HOST_BYTES; off += 4096)
+		self->win[off] = 0xee;
+	/* what is stored there reaches nobody else */
+	sc.quota[self->host].max_bytes = HOST_BYTES;
+	ASSERT_EQ(0, dev_call(fd, HAWK_IOC_SPACE_CREATE, &sc));
+	other = map_area(fd, HAWK_MMAP_TIER(self->host), HOST_BYTES, PROT_READ);
+	ASSERT_NE(NULL, other);
+	for (off = 0; off < 4096; off++)
+		ASSERT_EQ(0, other[HOST_BYTES - 4096 + off]);
+	munmap(other, HOST_BYTES);
+	close(fd);
+}
+
+/* Nothing that outlasts the access, or that another does for the caller, is let in. */
+TEST_F(hawk, frame_not_owned_cannot_be_pinned)
+{
+	struct iovec iov = { .iov_base = self->win, .iov_len = 4096 };
+	int p[2];
+
+	ASSERT_EQ(0, pipe(p));
+	EXPECT_EQ(-1, vmsplice(p[1], &iov, 1, 0));
+	EXPECT_EQ(EFAULT, errno) TH_LOG("never touched");
+	EXPECT_EQ(-1, write(p[1], self->win, 4096));
+	EXPECT_EQ(EFAULT, errno) TH_LOG("never touched");
+	self->win[0] = 1;
+	EXPECT_EQ(-1, vmsplice(p[1], &iov, 1, 0)) TH_LOG("touched");
+	close(p[0]);
+	close(p[1]);
+}
+
+/* The scratch page does not hide the frame that comes to its place. */
+TEST_F(hawk, frame_comes_while_mapped)
+{
+	static const uint8_t zero[BLOCK];
+	struct hawk_item it = { .lid = LID(1) };
+	uint8_t *fresh;
+	uint64_t off;
+
+	for (off = 0; off < HOST_BYTES; off += 4096)
+		self->win[off] = 0xee;
+	ASSERT_EQ(0, one(self->fd, HAWK_IOC_ALLOC, 0, &it));
+	EXPECT_EQ(0, memcmp(frame_at(self->win, it.vt, BLOCK), zero, BLOCK));
+	fill(frame_at(self->win, it.vt, BLOCK), BLOCK, 1);
+	fresh = map_area(self->fd, HAWK_MMAP_TIER(self->host), HOST_BYTES, PROT_READ);
+	ASSERT_NE(NULL, fresh);
+	EXPECT_TRUE(filled(frame_at(fresh, it.vt, BLOCK), BLOCK, 1));
+	munmap(fresh, HOST_BYTES);
 }
 
 TEST_F(hawk, not_inherited_by_fork)
@@ -177,6 +184,11 @@ TEST_F(hawk, not_inherited_by_fork)
 	EXPECT_EQ(SIGSEGV, dies_with(read_byte, frame));
 	EXPECT_TRUE(filled(frame, BLOCK, 1));
 }
+
+struct child {
+	int fd;
+	uint32_t host;
+};
 
 static void child_reads(void *arg)
 {

@@ -97,6 +97,7 @@ TEST_F_TIMEOUT(tiers, values, 60)
 		EXPECT_EQ(info.read_bytes, attr_number(t, "read_bytes"));
 		EXPECT_EQ(info.write_bytes, attr_number(t, "write_bytes"));
 		EXPECT_EQ(info.io_errors, attr_number(t, "io_errors"));
+		EXPECT_EQ(info.reclaimed_bytes, attr_number(t, "reclaimed_bytes"));
 		EXPECT_EQ(0, attr_number(t, "writeback_permille"));
 	}
 	/* and flash has counted: one reload, an eviction of each block too many */

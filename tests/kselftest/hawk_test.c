@@ -200,6 +200,36 @@ uint8_t *frame_at(void *window, uint64_t vt, uint32_t block_bytes)
 	return (uint8_t *)window + (uint64_t)HAWK_VT_FRAME(vt) * block_bytes;
 }
 
+/* Bytes to map at HAWK_MMAP_VTLB; 0 on error. */
+uint64_t vtlb_bytes(int fd)
+{
+	struct hawk_space_info info = { .size = sizeof(info) };
+
+	return dev_call(fd, HAWK_IOC_SPACE_INFO, &info) ? 0 : info.vtlb_bytes;
+}
+
+/* The reader's side of the translation protocol of uapi/hawk.h. */
+uint64_t vtlb_lookup(const struct hawk_vtlb_entry *t, uint64_t bytes, uint64_t lid)
+{
+	uint64_t lines = bytes / sizeof(*t) / HAWK_VT_WAYS, h = lid, val;
+	unsigned int i;
+
+	h = (h ^ h >> 33) * HAWK_MIX_A;
+	h = (h ^ h >> 33) * HAWK_MIX_B;
+	h ^= h >> 33;
+	for (i = 0; i < HAWK_VT_PROBE * HAWK_VT_WAYS; i++) {
+		const struct hawk_vtlb_entry *e =
+			&t[((h + i / HAWK_VT_WAYS) & (lines - 1)) * HAWK_VT_WAYS +
+			   i % HAWK_VT_WAYS];
+
+		val = __atomic_load_n(&e->val, __ATOMIC_ACQUIRE);
+		if ((val & HAWK_VT_VALID) && e->lid == lid &&
+		    val == __atomic_load_n(&e->val, __ATOMIC_ACQUIRE))
+			return val;
+	}
+	return 0;
+}
+
 /* A file of so many (unwritten) bytes in test_dir(); the caller frees the path. */
 char *temp_file(const char *name, uint64_t bytes)
 {

@@ -53,6 +53,8 @@ struct hawk_stats stats_of(int fd);
 void *map_area(int fd, uint64_t offset, size_t len, int prot);
 void fill(void *p, size_t len, uint32_t seed);
 bool filled(const void *p, size_t len, uint32_t seed);
+uint64_t vtlb_bytes(int fd);
+uint64_t vtlb_lookup(const struct hawk_vtlb_entry *t, uint64_t bytes, uint64_t lid);
 uint8_t *frame_at(void *window, uint64_t vt, uint32_t block_bytes);
 char *temp_file(const char *name, uint64_t bytes);
 uint64_t now_ns(void);

@@ -44,7 +44,7 @@ SIZE(hawk_tier_remove, 16);
 AT(hawk_tier_remove, tier, 8);
 AT(hawk_tier_remove, reserved, 12);
 
-SIZE(hawk_tier_info, 72);
+SIZE(hawk_tier_info, 80);
 AT(hawk_tier_info, tier, 8);
 AT(hawk_tier_info, kind, 12);
 AT(hawk_tier_info, node, 16);
@@ -54,6 +54,7 @@ AT(hawk_tier_info, quarantine_bytes, 40);
 AT(hawk_tier_info, read_bytes, 48);
 AT(hawk_tier_info, write_bytes, 56);
 AT(hawk_tier_info, io_errors, 64);
+AT(hawk_tier_info, reclaimed_bytes, 72);
 
 SIZE(hawk_quota, 16);
 

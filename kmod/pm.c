@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pm.c - suspend and hibernation
+ *
+ * Before the system sleeps no move may be in flight: drives are about to lose their
+ * queues, and a hibernation image must not be older than what is on flash.  So new
+ * rounds wait, moves in flight are waited for, and only then the system goes on.
+ * Callers are frozen where they wait and go on after resume; only their deadlines
+ * may have passed.
+ *
+ *	hawk_round_begin()		hawk_pm_quiesce()
+ *	 active++			 quiesced = true
+ *	 quiesced? active--, wait	 wait for !active, space by space
+ *
+ * Full barriers between the two steps of each make one of them see the other.
+ */
+#include "hawk.h"
+
+#include <linux/jiffies.h>
+#include <linux/notifier.h>
+#include <linux/suspend.h>
+
+#define HAWK_PM_TIMEOUT_MS	10000	/* a device that is stuck must not keep the lid open */
+
+static void hawk_pm_resume(void)
+{
+	WRITE_ONCE(hawk_dev.quiesced, false);
+	wake_up_all(&hawk_dev.pm_wait);
+}
+
+static int hawk_pm_quiesce(void)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(HAWK_PM_TIMEOUT_MS);
+	struct hawk_as *as = NULL;
+
+	WRITE_ONCE(hawk_dev.quiesced, true);
+	smp_mb();	/* pairs with hawk_pm_enter() */
+	while ((as = hawk_as_next(as))) {
+		long left = max_t(long, end - jiffies, 1);
+
+		if (wait_event_timeout(as->wait, !atomic_read(&as->active), left))
+			continue;
+		pr_err("space %llu still has moves in flight after %u s: no suspend\n", as->id,
+		       HAWK_PM_TIMEOUT_MS / 1000);
+		hawk_as_put(as);
+		hawk_pm_resume();
+		return -EBUSY;
+	}
+	return 0;
+}
+
+/**
+ * hawk_pm_enter() - the caller has just said that its space is active: may it be?
+ *
+ * Context: any.
+ * Return: false: the system is about to sleep; take it back, hawk_pm_wait(), try again.
+ */
+bool hawk_pm_enter(void)
+{
+	smp_mb__after_atomic();	/* pairs with hawk_pm_quiesce() */
+	return likely(!READ_ONCE(hawk_dev.quiesced));
+}
+
+/*
+ * Wait until the system is awake.  Nothing to interrupt it for: it is asleep itself
+ * but for moments.  UNSAFE: the removal of a tier waits here with drain_lock held,
+ * which nothing that the system needs to sleep ever takes.
+ */
+void hawk_pm_wait(void)
+{
+	wait_event_state(hawk_dev.pm_wait, !READ_ONCE(hawk_dev.quiesced),
+			 (TASK_UNINTERRUPTIBLE | TASK_FREEZABLE_UNSAFE));
+}
+
+static int hawk_pm_notify(struct notifier_block *nb, unsigned long event, void *unused)
+{
+	switch (event) {
+	case PM_HIBERNATION_PREPARE:
+	case PM_SUSPEND_PREPARE:
+	case PM_RESTORE_PREPARE:
+		return notifier_from_errno(hawk_pm_quiesce());
+	case PM_POST_HIBERNATION:
+	case PM_POST_SUSPEND:
+	case PM_POST_RESTORE:
+		hawk_pm_resume();
+		return NOTIFY_OK;
+	default:
+		return NOTIFY_DONE;
+	}
+}
+
+static struct notifier_block hawk_pm_nb = {
+	.notifier_call = hawk_pm_notify,
+};
+
+int hawk_pm_init(void)
+{
+	init_waitqueue_head(&hawk_dev.pm_wait);
+	return register_pm_notifier(&hawk_pm_nb);
+}
+
+void hawk_pm_exit(void)
+{
+	unregister_pm_notifier(&hawk_pm_nb);
+}
