@@ -23,8 +23,10 @@ tests: $(if $(findstring thread,$(SAN)),,$(BUILD)/bin/hawk-sim)
 
 ## make sim-long	10^8 simulated events of the engine
 .PHONY: sim-long
-sim-long: $(BUILD)/bin/hawk-sim
-	@$< --torture --seed 1000 --events 100000000 --expect-all
+sim-long:
+	@tools/setup/install-deps build
+	@$(MAKE) --no-print-directory $(BUILD)/bin/hawk-sim
+	@$(BUILD)/bin/hawk-sim --torture --seed 1000 --events 100000000 --expect-all
 CHECK_LONG += sim-long
 
 PROGS	 += $(BUILD)/bin/hawkctl $(BUILD)/bin/hawk-sim
