@@ -24,6 +24,7 @@
 #include <linux/bvec.h>
 #include <linux/completion.h>
 #include <linux/fs.h>
+#include <linux/jiffies.h>
 #include <linux/kobject.h>
 #include <linux/kref.h>
 #include <linux/list.h>
@@ -435,6 +436,15 @@ struct hawk_file {
 extern const struct file_operations hawk_fops;
 
 void hawk_file_put(struct hawk_file *f);
+
+/* A delay, in jiffies, that does not end before @ns nanoseconds have passed. */
+static inline unsigned long hawk_delay(u64 ns)
+{
+	/* rounded up, and one more: the present jiffy may be about to end */
+	u64 j = nsecs_to_jiffies64(ns) + 2;
+
+	return min_t(u64, j, MAX_JIFFY_OFFSET);
+}
 
 static inline struct hawk_as *hawk_file_as(struct hawk_file *f)
 {

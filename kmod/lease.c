@@ -7,7 +7,6 @@
  */
 #include "hawk.h"
 
-#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/slab.h>
 
@@ -65,7 +64,7 @@ int hawk_lease_start(struct hawk_lease *l, u64 deadline_ns)
 			      GFP_KERNEL);
 	if (ret >= 0) {
 		ret = l->id;
-		queue_delayed_work(hawk_dev.wq, &l->expire, nsecs_to_jiffies(left) + 1);
+		queue_delayed_work(hawk_dev.wq, &l->expire, hawk_delay(left));
 	}
 	mutex_unlock(&f->lock);
 	return ret;

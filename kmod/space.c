@@ -16,7 +16,6 @@
 #include <linux/cred.h>
 #include <linux/ctype.h>
 #include <linux/file.h>
-#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/log2.h>
 #include <linux/memcontrol.h>
@@ -101,8 +100,7 @@ static void hawk_as_idle_arm(struct hawk_as *as)
 	u64 left = hawk_as_idle_left(as);
 
 	if (left != U64_MAX)
-		mod_delayed_work(hawk_dev.wq, &as->idle,
-				 min_t(u64, nsecs_to_jiffies64(left) + 1, MAX_JIFFY_OFFSET));
+		mod_delayed_work(hawk_dev.wq, &as->idle, hawk_delay(left));
 }
 
 static void hawk_as_idle_work(struct work_struct *work)
