@@ -48,3 +48,15 @@ KSELFTEST_LIBS_hawk_uring := -luring
 ## kselftests	the tests of /dev/hawk; tests/e2e/kselftest.t runs them in the VM
 .PHONY: kselftests
 kselftests: $(KSELFTESTS) $(if $(can-build-32),$(KSELFTESTS_32))
+
+# Ten thousand deaths, and as many races as take about as long
+CHECK_LONG += kill-long
+.PHONY: kill-long
+kill-long:
+	@tools/setup/install-deps build module lab
+	@$(MAKE) --no-print-directory kselftests
+	@tools/lab/build-module --kernel 6.1 >/dev/null
+	@tools/lab/hawk-lab run --kernel 6.1 --check-log --quiet --timeout 7200 \
+		--env HAWK_KILL_N=10000 --env HAWK_RACE_N=50000 -- \
+		sh tests/kselftest/in-guest $(BUILD)/tests/kselftest/hawk_kill \
+		$(BUILD)/tests/kselftest/hawk_race

@@ -214,22 +214,6 @@ static void process(uint32_t host, uint32_t number, unsigned int seed, unsigned 
 	_exit(wrong ? 1 : !leased || !freed || !written ? 4 : 0);
 }
 
-/* The line of the space in debugfs; false: debugfs is not there. */
-static bool space_line(const char *name, char *line, int size)
-{
-	FILE *f = fopen("/sys/kernel/debug/hawk/spaces", "re");
-	char want[80];
-
-	if (!f)
-		return false;
-	snprintf(want, sizeof(want), "name %s ", name);
-	while (fgets(line, size, f))
-		if (strstr(line, want))
-			break;
-	fclose(f);
-	return true;
-}
-
 TEST_F_TIMEOUT(tiers, lookup_evict_free, 900)
 {
 	unsigned long ops = env_number("HAWK_RACE_N", 1500);
@@ -270,8 +254,7 @@ TEST_F_TIMEOUT(tiers, lookup_evict_free, 900)
 	}
 	while (stats_of(fd).blocks)
 		poll(NULL, 0, 5);	/* those with a move in flight end with it */
-	if (space_line(NAME, line, sizeof(line)))
-		EXPECT_NE(NULL, strstr(line, "check ok")) TH_LOG("%s", line);
+	EXPECT_NE(0, space_check(NAME, line, sizeof(line))) TH_LOG("%s", line);
 	EXPECT_EQ(0, space_destroy(fd, NAME));
 	close(fd);
 }

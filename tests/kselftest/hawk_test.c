@@ -167,6 +167,25 @@ uint64_t stat_pinned(int fd)
 	return stats_of(fd).pinned;
 }
 
+/*
+ * What the engine finds of a quiet space (debugfs): 1 sound, 0 not, or not there;
+ * -1 there is no debugfs.  @line: what it says.
+ */
+int space_check(const char *name, char *line, int size)
+{
+	FILE *f = fopen("/sys/kernel/debug/hawk/spaces", "re");
+	char want[80];
+	int ret = 0;
+
+	if (!f)
+		return -1;
+	snprintf(want, sizeof(want), "name %s ", name);
+	while (!ret && fgets(line, size, f))
+		ret = strstr(line, want) && strstr(line, "check ok");
+	fclose(f);
+	return ret;
+}
+
 void *map_area(int fd, uint64_t offset, size_t len, int prot)
 {
 	void *p = mmap(NULL, len, prot, MAP_SHARED, fd, offset);

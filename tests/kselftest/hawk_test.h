@@ -49,6 +49,7 @@ struct hawk_item key_item(uint32_t n);
 void set_key(struct hawk_item *it, uint32_t n);
 uint64_t stat_pinned(int fd);
 struct hawk_stats stats_of(int fd);
+int space_check(const char *name, char *line, int size);
 
 void *map_area(int fd, uint64_t offset, size_t len, int prot);
 void fill(void *p, size_t len, uint32_t seed);
