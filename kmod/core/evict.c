@@ -213,6 +213,7 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 			ret = hawk_write_start(s, blk, 0, w);
 			if (!ret)
 				return -EAGAIN;
+			prev = blk->lru_prev;	/* others may have lost their copies */
 			if (ret == -EAGAIN && !w->plan) {
 				n++;
 				continue;	/* look for a clean one */
