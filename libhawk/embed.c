@@ -9,7 +9,7 @@
 
 #define FEATURES	(HAWK_FEAT_TIER_HOST | HAWK_FEAT_TIER_BLK | HAWK_FEAT_LEASE | \
 			 HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC | \
-			 HAWK_FEAT_CANCEL)
+			 HAWK_FEAT_RECLAIM | HAWK_FEAT_TIER_FORCE | HAWK_FEAT_CANCEL)
 
 static int embed_query(struct hawk *h, struct hawk_query *q)
 {
