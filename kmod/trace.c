@@ -13,13 +13,12 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-/* Who asks for room when no batch does: a process without a plan, or the device. */
+/* Who asks for room when no batch does: a process without a plan, or the device (0). */
 static struct hawk_asker hawk_asker_current(const struct hawk_as *as)
 {
-	return (struct hawk_asker){
-		.space = as->id,
-		.pid = current->flags & PF_KTHREAD ? 0 : current->tgid,
-	};
+	if (current->flags & PF_KTHREAD)
+		return (struct hawk_asker){ .space = 0 };
+	return (struct hawk_asker){ .space = as->id, .pid = current->tgid };
 }
 
 /* The engine's note of an eviction; a lock of the engine is held. */

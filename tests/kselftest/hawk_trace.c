@@ -292,7 +292,7 @@ static void check_moves(struct __test_metadata *_metadata, const char *trace,
 	EXPECT_EQ(1, move_events(trace, "hawk_move_done", space, "copy", host, host, &m));
 }
 
-TEST_F_TIMEOUT(tiers, events, 120)
+TEST_F_TIMEOUT(tiers, events, 600)
 {
 	struct hawk_item refused = { .status = 0 };
 	unsigned long long space;
@@ -365,7 +365,7 @@ static int pin_as_nobody(int space)
 }
 
 /* Each reason for a refusal but the quota, which the test above meets. */
-TEST_F_TIMEOUT(tiers, refusals, 60)
+TEST_F_TIMEOUT(tiers, refusals, 600)
 {
 	struct hawk_space_create sc = space_args(4), greedy = space_args(64);
 	struct hawk_item it = { .lid = LID(0) };
@@ -467,7 +467,7 @@ static void *make_spaces(void *arg)
 }
 
 /* Threads at the same locks: the waits of one for the other come to light. */
-TEST_F_TIMEOUT(tiers, lock_waits, 300)
+TEST_F_TIMEOUT(tiers, lock_waits, 600)
 {
 	pthread_t thread[3];
 	struct hammer h = { .host = self->host };
