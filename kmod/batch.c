@@ -21,7 +21,7 @@ static int hawk_batch_check_tier(struct hawk_as *as, const struct hawk_batch_op 
 		return 0;
 	if (!op->waits)
 		return tier ? -EINVAL : 0;
-	if (tier >= HAWK_TIERS_MAX || !as->mem[tier] || as->mem[tier]->kind != HAWK_TIER_HOST)
+	if (tier >= HAWK_TIERS_MAX || !as->mem[tier] || as->mem[tier]->kind == HAWK_TIER_BLK)
 		return -EINVAL;
 	return 0;
 }

@@ -268,13 +268,17 @@ bool hawk_export_relieve(struct hawk_as *as, u64 deadline_ns)
 	return ended;
 }
 
-static void hawk_export_revoke_all(struct hawk_as *as, const struct hawk_export_filter *want)
+/* @deadline_ns: how long to wait for importers; in the past: not at all */
+static void hawk_export_revoke_all(struct hawk_as *as, const struct hawk_export_filter *want,
+				   u64 deadline_ns)
 {
 	unsigned long id = 0;
 	struct hawk_dmabuf *x;
 
 	while ((x = hawk_export_next(as, &id, want))) {
 		hawk_dmabuf_revoke(x);
+		if (deadline_ns > ktime_get_ns())
+			hawk_dmabuf_wait(x, deadline_ns);
 		hawk_dmabuf_put(x);
 	}
 }
@@ -283,18 +287,19 @@ static void hawk_export_revoke_all(struct hawk_as *as, const struct hawk_export_
  * hawk_export_revoke_mem() - revoke the exports of a tier
  * @m: its memory
  * @all: also those that are not revocable: the memory is lost
+ * @deadline_ns: how long to wait for importers, CLOCK_MONOTONIC nanoseconds; in the
+ *	past: not at all
  *
- * Does not wait for importers; what they have mapped ends by them.
  * Context: may sleep and end a space: hawk_device.lock is not held.
  */
-void hawk_export_revoke_mem(struct hawk_mem *m, bool all)
+void hawk_export_revoke_mem(struct hawk_mem *m, bool all, u64 deadline_ns)
 {
 	struct hawk_export_filter want = { .tier = m->id, .all = all };
 	struct hawk_as *as = NULL;
 
 	while ((as = hawk_as_next(as)))
 		if (as->mem[m->id] == m)
-			hawk_export_revoke_all(as, &want);
+			hawk_export_revoke_all(as, &want, deadline_ns);
 }
 
 /* The file is closed: its revocable exports end, the others are nobody's. */
@@ -307,7 +312,7 @@ void hawk_export_close(struct hawk_file *f)
 
 	if (xa_empty(&as->exports))
 		return;
-	hawk_export_revoke_all(as, &want);
+	hawk_export_revoke_all(as, &want, 0);
 	xa_lock(&as->exports);
 	xa_for_each(&as->exports, id, x)
 		if (x->owner == f)

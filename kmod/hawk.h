@@ -42,6 +42,7 @@
 
 #include "compat.h"
 #include "core/core.h"
+#include "provider.h"
 
 #define HAWK_CHUNK_SHIFT	21
 #define HAWK_CHUNK_ORDER	(HAWK_CHUNK_SHIFT - PAGE_SHIFT)
@@ -126,6 +127,8 @@ void hawk_dev_lock(void);
  * @page: the page at byte offset @off; NULL for kinds without pages
  * @submit: start the I/O of a move from or to this tier; ends in
  *	hawk_io_end(), maybe before it returns.  May sleep.  NULL for host memory
+ * @xfer: move a frame's bytes between offset @off and the pages of @io, into the
+ *	memory or out of it; ends as @submit.  NULL: the CPU may do it by @page
  */
 struct hawk_mem_ops {
 	void (*release)(struct hawk_mem *m);
@@ -134,6 +137,7 @@ struct hawk_mem_ops {
 	bool (*clean)(struct hawk_mem *m, u32 chunk);
 	struct page *(*page)(struct hawk_mem *m, u64 off);
 	void (*submit)(struct hawk_mem *m, struct hawk_io *io);
+	void (*xfer)(struct hawk_mem *m, struct hawk_io *io, u64 off, bool write);
 };
 
 /**
@@ -156,6 +160,8 @@ struct hawk_host_chunk {
  * @chunks: capacity in chunks
  * @chunk: pages by chunk (host)
  * @file: device or file (blk)
+ * @provider: the provider's own (model)
+ * @provider_ops: what it does (model)
  * @count: bytes read by reloads and written by evictions, per CPU
  * @io_errors: failed or corrupt transfers
  * @exported_bytes: pinned by exports
@@ -177,6 +183,8 @@ struct hawk_mem {
 	u32 chunks;
 	struct hawk_host_chunk *chunk;
 	struct file *file;
+	void *provider;
+	const struct hawk_provider_ops *provider_ops;
 	struct hawk_mem_count __percpu *count;
 	atomic64_t io_errors;
 	atomic64_t exported_bytes;
@@ -198,6 +206,7 @@ struct hawk_mem *hawk_mem_create_host(const struct hawk_tier_add *arg);
 struct hawk_mem *hawk_mem_create_blk(const struct hawk_tier_add *arg);
 int hawk_blk_check_unused(const struct hawk_mem *m);
 struct hawk_mem *hawk_mem_alloc(const struct hawk_mem_ops *ops, u32 kind, u32 chunks);
+int hawk_mem_publish(struct hawk_mem *m);
 int hawk_mem_usage(struct hawk_mem *m, u64 *free_bytes, u64 *quarantine_bytes);
 
 u64 hawk_mem_read_bytes(const struct hawk_mem *m);
@@ -669,6 +678,14 @@ static inline bool hawk_job_stopped(const struct hawk_job *job)
 
 /* ---- moves (move.c) ---- */
 
+/* What a move through staging pages is doing (stage.c). */
+enum hawk_stage {
+	HAWK_STAGE_NONE,	/* it needs none */
+	HAWK_STAGE_FETCH,	/* out of the source frame */
+	HAWK_STAGE_FLASH,	/* from or to flash */
+	HAWK_STAGE_STORE,	/* into the destination frame */
+};
+
 /**
  * struct hawk_io - one move
  * @move: what the engine asked for
@@ -679,7 +696,9 @@ static inline bool hawk_job_stopped(const struct hawk_job *job)
  * @start: when it began, nanoseconds
  * @work: ends it where sleeping is allowed
  * @iocb: of the block tier
- * @bv: pages of the host frame
+ * @stage: enum hawk_stage
+ * @xfer: what a provider is asked for
+ * @bv: pages of the host frame, or staging pages
  * @nbv: entries of @bv
  * @bv_one: @bv of a contiguous frame
  */
@@ -692,6 +711,8 @@ struct hawk_io {
 	u64 start;
 	struct work_struct work;
 	struct kiocb iocb;
+	u32 stage;
+	struct hawk_provider_xfer xfer;
 	struct bio_vec *bv;
 	u32 nbv;
 	struct bio_vec bv_one;
@@ -704,6 +725,10 @@ void hawk_round_end(struct hawk_as *as);
 void hawk_plan_start(struct hawk_as *as, struct hawk_job *job, struct hawk_plan *plan,
 		     const u32 *item);
 void hawk_io_end(struct hawk_io *io, long ret);
+bool hawk_stage_wanted(const struct hawk_io *io);
+void hawk_stage_start(struct hawk_io *io);
+bool hawk_stage_next(struct hawk_io *io);
+void hawk_stage_free(struct hawk_io *io);
 
 /* ---- traces (trace.c) ---- */
 
@@ -786,7 +811,7 @@ int hawk_ioc_export_revoke(struct hawk_file *f, void *arg);
 int hawk_ioc_frame_info(struct hawk_file *f, void *arg);
 bool hawk_export_yield(struct hawk_as *as, u64 lid, u64 deadline_ns);
 bool hawk_export_relieve(struct hawk_as *as, u64 deadline_ns);
-void hawk_export_revoke_mem(struct hawk_mem *m, bool all);
+void hawk_export_revoke_mem(struct hawk_mem *m, bool all, u64 deadline_ns);
 void hawk_export_close(struct hawk_file *f);
 
 /* ---- the rest ---- */

@@ -3,7 +3,7 @@
  * move.c - moves of blocks: started at full depth, ended in a workqueue
  *
  *	hawk_plan_start()	takes the moves out of a plan
- *	 submit			I/O of the block tier, or a copy in place
+ *	 submit			I/O of the block tier, or a copy in place, or a stage (stage.c)
  *	hawk_io_end()		I/O is over (any context): to the workqueue
  *	hawk_io_work()		checksum, tell the engine, wake who waits
  *
@@ -84,9 +84,10 @@ static int hawk_io_result(struct hawk_io *io)
 		return io->ret;
 	if (io->ret != io->as->info.block_bytes)
 		return -EIO;
-	if (io->move.kind == HAWK_MOVE_WRITE)
+	if (io->move.kind == HAWK_MOVE_WRITE && io->stage != HAWK_STAGE_FETCH)
 		io->move.crc = hawk_io_crc(io);
-	else if (io->move.kind == HAWK_MOVE_READ && io->move.crc != hawk_io_crc(io))
+	else if (io->move.kind == HAWK_MOVE_READ && io->stage != HAWK_STAGE_STORE &&
+		 io->move.crc != hawk_io_crc(io))
 		return -EILSEQ;
 	return 0;
 }
@@ -95,9 +96,15 @@ static void hawk_io_account(struct hawk_io *io)
 {
 	const struct hawk_move *mv = &io->move;
 	bool write = mv->kind == HAWK_MOVE_WRITE;
-	struct hawk_mem *m = io->as->mem[write ? mv->dst_tier : mv->src_tier];
+	struct hawk_mem *m;
 
+	/* A device's memory counts failures only: the bytes are those of the flash tier. */
+	if (mv->result && io->stage)
+		write = io->stage == HAWK_STAGE_STORE || (write && io->stage == HAWK_STAGE_FLASH);
+	m = io->as->mem[write ? mv->dst_tier : mv->src_tier];
 	if (!mv->result) {
+		if (mv->kind == HAWK_MOVE_COPY)
+			return;
 		if (write)
 			this_cpu_add(m->count->write, io->as->info.block_bytes);
 		else
@@ -134,6 +141,8 @@ static void hawk_io_finish(struct hawk_io *io)
 		hawk_io_tell_job(io);
 		hawk_job_put(io->job);
 	}
+	if (io->stage)
+		hawk_stage_free(io);
 	if (io->bv != &io->bv_one)
 		kfree(io->bv);
 	mempool_free(io, hawk_io_pool);
@@ -148,6 +157,8 @@ static void hawk_io_work(struct work_struct *work)
 	struct hawk_io *io = container_of(work, struct hawk_io, work);
 
 	io->move.result = hawk_io_result(io);
+	if (io->stage && !io->move.result && hawk_stage_next(io))
+		return;
 	hawk_io_account(io);
 	hawk_io_finish(io);
 }
@@ -216,6 +227,10 @@ static void hawk_io_start(struct hawk_io *io)
 		hawk_io_end(io, -ENODEV);
 		return;
 	}
+	if (hawk_stage_wanted(io)) {
+		hawk_stage_start(io);
+		return;
+	}
 	switch (mv->kind) {
 	case HAWK_MOVE_WRITE:
 		hawk_io_map(io, src, mv->src_off);
@@ -263,6 +278,7 @@ void hawk_plan_start(struct hawk_as *as, struct hawk_job *job, struct hawk_plan 
 			io->item = item[i];
 		}
 		io->bv = &io->bv_one;
+		io->stage = HAWK_STAGE_NONE;
 		io->start = ktime_get_ns();
 		INIT_WORK(&io->work, hawk_io_work);
 		hawk_io_start(io);

@@ -321,6 +321,7 @@ void hawk_mem_lost(struct hawk_mem *m)
 		hawk_as_zap(as, m->id, 0, (u64)as->info.frames[m->id] * as->info.block_bytes);
 		up_write(&as->map_lock);
 	}
+	hawk_export_revoke_mem(m, true, 0);
 	hawk_reclaim_soon();
 }
 

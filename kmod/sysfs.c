@@ -41,8 +41,14 @@ static struct hawk_mem *to_hawk_mem(struct kobject *kobj)
 
 static ssize_t kind_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%s\n",
-			  to_hawk_mem(kobj)->kind == HAWK_TIER_HOST ? "host" : "blk");
+	static const char * const name[] = {
+		[HAWK_TIER_HOST] = "host",
+		[HAWK_TIER_BLK] = "blk",
+		[HAWK_TIER_DMABUF] = "dmabuf",
+		[HAWK_TIER_MODEL] = "model",
+	};
+
+	return sysfs_emit(buf, "%s\n", name[to_hawk_mem(kobj)->kind]);
 }
 
 static ssize_t node_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
@@ -114,7 +120,7 @@ static ssize_t writeback_permille_store(struct kobject *kobj, struct kobj_attrib
 
 	if (ret)
 		return ret;
-	if (val > 1024 || (val && m->kind != HAWK_TIER_HOST))
+	if (val > 1024 || (val && m->kind == HAWK_TIER_BLK))
 		return -EINVAL;
 	WRITE_ONCE(m->writeback_permille, val);
 	hawk_writeback_kick();

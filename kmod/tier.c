@@ -10,6 +10,7 @@
  */
 #include "hawk.h"
 
+#include <linux/ktime.h>
 #include <linux/nodemask.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>
@@ -122,7 +123,7 @@ static int hawk_tier_add_check(const struct hawk_tier_add *arg)
 }
 
 /* Make the memory a tier of the engine and show it in sysfs. */
-static int hawk_mem_publish(struct hawk_mem *m)
+int hawk_mem_publish(struct hawk_mem *m)
 {
 	int ret;
 
@@ -233,6 +234,7 @@ int hawk_ioc_tier_remove(struct hawk_file *f, void *data)
 	if (!m)
 		return -ENOENT;
 	if (arg->flags & HAWK_TIER_FORCE) {
+		hawk_export_revoke_mem(m, false, ktime_get_ns() + HAWK_YIELD_NS);
 		ret = mutex_lock_killable(&hawk_dev.drain_lock);
 		if (!ret) {
 			ret = hawk_mem_force_out(m, true);

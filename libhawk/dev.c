@@ -125,7 +125,7 @@ static int map_windows(struct hawk *h, struct dev_kv *d, const struct hawk_space
 		ret = hawk_tier_stat(h, t, &ti);
 		if (ret)
 			return ret;
-		if (ti.kind != HAWK_TIER_HOST)
+		if (ti.kind == HAWK_TIER_BLK || ti.kind == HAWK_TIER_DMABUF)
 			continue;
 		p = map_window(d, t, (size_t)info->frames[t] * kv->block_bytes);
 		if (p == MAP_FAILED)
@@ -281,6 +281,21 @@ static int dev_pin_query(struct hawk_kv *kv, struct hawk_pin_query *q)
 	return call(to_dev_kv(kv)->fd, HAWK_IOC_PIN_QUERY, q, "asking what pins would cost");
 }
 
+static int dev_export_blocks(struct hawk_kv *kv, struct hawk_export *x)
+{
+	return call(to_dev_kv(kv)->fd, HAWK_IOC_EXPORT, x, "exporting blocks");
+}
+
+static int dev_export_end(struct hawk_kv *kv, struct hawk_export_revoke *r)
+{
+	return call(to_dev_kv(kv)->fd, HAWK_IOC_EXPORT_REVOKE, r, "revoking an export");
+}
+
+static int dev_frame_info(struct hawk_kv *kv, struct hawk_frame_info *info)
+{
+	return call(to_dev_kv(kv)->fd, HAWK_IOC_FRAME_INFO, info, "asking where a frame lies");
+}
+
 static const struct hawk_ops dev_ops = {
 	.name = "dev",
 	.close = dev_close,
@@ -302,6 +317,9 @@ static const struct hawk_ops dev_ops = {
 	.ring_open = dev_ring_open,
 	.cancel = dev_cancel,
 	.pin_query = dev_pin_query,
+	.export_blocks = dev_export_blocks,
+	.export_end = dev_export_end,
+	.frame_info = dev_frame_info,
 };
 
 int hawk_dev_open(const char *path, struct hawk **hp)

@@ -23,6 +23,7 @@
  * Operations return 0 or a negative errno and have set the error text.
  * @tier_del: @flags are those of &struct hawk_tier_remove
  * @kv_attach: by name, or by descriptor with HAWK_ATTACH_FD
+ * @export_blocks, @export_end, @frame_info: NULL: not offered
  * @batch: @op is HAWK_IOC_ALLOC to HAWK_IOC_TRANSLATE
  */
 struct hawk_ops {
@@ -46,6 +47,9 @@ struct hawk_ops {
 	int (*ring_open)(struct hawk_kv *kv, unsigned int entries, int efd);
 	int (*cancel)(struct hawk_kv *kv, struct hawk_cancel *c);
 	int (*pin_query)(struct hawk_kv *kv, struct hawk_pin_query *q);
+	int (*export_blocks)(struct hawk_kv *kv, struct hawk_export *x);
+	int (*export_end)(struct hawk_kv *kv, struct hawk_export_revoke *r);
+	int (*frame_info)(struct hawk_kv *kv, struct hawk_frame_info *info);
 };
 
 /* First member of each backend's handle. */

@@ -133,6 +133,7 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_CANCEL	(1ull << 11)	/* HAWK_IOC_CANCEL */
 #define HAWK_FEAT_URING_CMD	(1ull << 12)	/* batches through io_uring */
 #define HAWK_FEAT_EXPORT	(1ull << 13)	/* HAWK_IOC_EXPORT, _REVOKE, FRAME_INFO */
+#define HAWK_FEAT_TIER_MODEL	(1ull << 15)	/* tiers that other modules provide */
 #define HAWK_FEAT_STATS_PAGE	(1ull << 16)	/* HAWK_MMAP_STATS */
 
 /**

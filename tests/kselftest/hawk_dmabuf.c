@@ -487,6 +487,32 @@ TEST_F(hawk, close_revokes)
 	self->fd = dev_open(O_RDWR);
 }
 
+/* By force a tier goes with what gives way, not with what others were promised. */
+TEST_F(hawk, forced_removal)
+{
+	struct hawk_tier_remove rm = {
+		.size = sizeof(rm), .flags = HAWK_TIER_FORCE, .tier = self->host,
+	};
+	struct hawk_export x;
+	uint8_t *map;
+
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, 0, 2));
+	ASSERT_EQ(0, export_blocks(self->fd, 0, 1, 0, &x));
+	map = map_area(x.fd, 0, BLOCK, PROT_READ);
+	EXPECT_EQ(-EBUSY, dev_call(self->ctl, HAWK_IOC_TIER_REMOVE, &rm));
+	EXPECT_TRUE(filled(map, BLOCK, 0));
+	munmap(map, BLOCK);
+	close(x.fd);
+	ASSERT_EQ(0, export_blocks(self->fd, 0, 1, HAWK_EXPORT_REVOCABLE, &x));
+	map = map_area(x.fd, 0, BLOCK, PROT_READ);
+	EXPECT_EQ(0, touch(map));
+	EXPECT_EQ(0, dev_call(self->ctl, HAWK_IOC_TIER_REMOVE, &rm));
+	EXPECT_EQ(SIGBUS, touch(map));
+	munmap(map, BLOCK);
+	close(x.fd);
+	ASSERT_EQ(0, host_add(self->ctl, HOST_BYTES, &self->host));
+}
+
 /* ---- death ---- */
 
 static unsigned int env_number(const char *name, unsigned int otherwise)

@@ -3,6 +3,8 @@
  * lib_blocks.c - blocks come and go, move between tiers and keep their bytes
  */
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "libfixture.h"
 
@@ -406,6 +408,41 @@ static void pin_cost(void **state)
 	fx_close(&f);
 }
 
+static void export_blocks(void **state)
+{
+	struct hawk_item it[2] = { { .lid = fx_lid(1) }, { .lid = fx_lid(0) } };
+	struct hawk_frame_info info;
+	struct hawk_export x;
+	struct fx f;
+	void *p;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 0);
+	fx_put(f.kv, 0, 2, 1);
+	if (!f.dev) {
+		assert_int_equal(hawk_export_blocks(f.kv, it, 2, 0, &x), -EOPNOTSUPP);
+		assert_int_equal(x.fd, -1);
+		assert_int_equal(hawk_export_end(f.kv, 1, 0), -EOPNOTSUPP);
+		assert_int_equal(hawk_frame_where(f.kv, 0, &info), -EOPNOTSUPP);
+		fx_close(&f);
+		return;
+	}
+	assert_int_equal(hawk_export_blocks(f.kv, it, 0, 0, &x), -EINVAL);
+	assert_int_equal(hawk_export_blocks(f.kv, it, HAWK_BATCH_MAX + 1, 0, &x), -E2BIG);
+	assert_ok(hawk_export_blocks(f.kv, it, 2, HAWK_EXPORT_REVOCABLE, &x));
+	assert_int_equal(x.bytes, 2 * FX_BLOCK);
+	p = mmap(NULL, x.bytes, PROT_READ, MAP_SHARED, x.fd, 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	assert_true(fx_is(p, 1, 1));
+	assert_ok(hawk_frame_where(f.kv, it[0].vt, &info));
+	assert_true(info.frames >= 1);
+	assert_ok(hawk_export_end(f.kv, x.export_id, 0));
+	assert_int_equal(hawk_export_end(f.kv, x.export_id, 0), -ENOENT);
+	munmap(p, x.bytes);
+	close(x.fd);
+	fx_close(&f);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -423,6 +460,7 @@ int main(void)
 		cmocka_unit_test(translate_batch),
 		cmocka_unit_test(unpin_by_place),
 		cmocka_unit_test(pin_cost),
+		cmocka_unit_test(export_blocks),
 	};
 
 	return cmocka_run_group_tests_name("lib_blocks", tests, NULL, NULL);

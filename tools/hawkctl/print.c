@@ -16,6 +16,7 @@ static const struct {
 	{ HAWK_FEAT_TIER_HOST, "tier-host" }, { HAWK_FEAT_TIER_BLK, "tier-blk" },
 	{ HAWK_FEAT_LEASE, "lease" },	      { HAWK_FEAT_ASYNC, "async" },
 	{ HAWK_FEAT_NAMED, "named-spaces" },  { HAWK_FEAT_CRC, "crc" },
+	{ HAWK_FEAT_EXPORT, "export" },	      { HAWK_FEAT_TIER_MODEL, "tier-model" },
 	{ HAWK_FEAT_STATS_PAGE, "stats-page" },
 };
 
@@ -59,7 +60,14 @@ static void print_json(json_t *o)
 
 static const char *kind_name(__u32 kind)
 {
-	return kind == HAWK_TIER_HOST ? "host" : kind == HAWK_TIER_BLK ? "blk" : "?";
+	static const char * const name[] = {
+		[HAWK_TIER_HOST] = "host",
+		[HAWK_TIER_BLK] = "blk",
+		[HAWK_TIER_DMABUF] = "dmabuf",
+		[HAWK_TIER_MODEL] = "model",
+	};
+
+	return kind && kind < sizeof(name) / sizeof(name[0]) ? name[kind] : "?";
 }
 
 void print_query(const struct hawk_query *q, const char *backend, bool json)

@@ -216,6 +216,33 @@ int hawk_pin_cost(struct hawk_kv *kv, const uint64_t *lid, unsigned int n,
 		  struct hawk_pin_query *q);
 
 /**
+ * hawk_export_blocks() - blocks as one dma-buf; kernel backend only
+ * @it: @n items, by LID; out: translation and status of each
+ * @flags: HAWK_EXPORT_*
+ * @x: out: descriptor, id, size; see &struct hawk_export
+ *
+ * Return: 0 or a negative errno, nothing is exported then; -EOPNOTSUPP (embedded).
+ */
+int hawk_export_blocks(struct hawk_kv *kv, struct hawk_item *it, unsigned int n, uint32_t flags,
+		       struct hawk_export *x);
+
+/**
+ * hawk_export_end() - take a revocable export back; kernel backend only
+ * @deadline_ns: CLOCK_MONOTONIC, nanoseconds; how long to wait for importers, 0: no limit
+ *
+ * Return: 0; -EBUSY: revoked, but an importer still has it mapped; see
+ * &struct hawk_export_revoke.
+ */
+int hawk_export_end(struct hawk_kv *kv, uint64_t export_id, uint64_t deadline_ns);
+
+/**
+ * hawk_frame_where() - the place of a frame in its tier, bytes; kernel backend only
+ * @vt: translation of a pinned block
+ * @info: out, see &struct hawk_frame_info
+ */
+int hawk_frame_where(struct hawk_kv *kv, uint64_t vt, struct hawk_frame_info *info);
+
+/**
  * hawk_translate() - LID to translation, no system call
  * Return: HAWK_VT_* value, 0 if the LID is not in the vTLB.
  */

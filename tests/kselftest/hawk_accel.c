@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hawk_accel.c - a tier in the memory of a device, with its faults
+ *
+ * The device is hawk_accel.ko.  A space has 4 MiB of it and a file as flash, so
+ * blocks go through the device's engines both ways.
+ */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <sys/wait.h>
+
+#include "kselftest_harness.h"
+#include "hawk_models.h"
+
+#define ACCEL_MIB	4u
+#define ACCEL_BYTES	(ACCEL_MIB * MIB)
+#define FLASH_BYTES	(16 * MIB)
+#define ACCEL_BLOCKS	((uint32_t)(ACCEL_BYTES / BLOCK))
+#define MORE		64u		/* blocks beyond those that the device holds */
+#define LONG		(20 * 1000000000ull)
+
+static int param_set(const char *name, const char *value)
+{
+	char path[128];
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "/sys/module/hawk_accel/parameters/%s", name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, value, strlen(value)) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+static unsigned long param_get(const char *name)
+{
+	char path[128], buf[32] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/module/hawk_accel/parameters/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, buf, sizeof(buf) - 1) < 0)
+		return ~0ul;
+	close(fd);
+	return strtoul(buf, NULL, 0);
+}
+
+/* The tier of a model, or -1. */
+static int model_tier(int fd)
+{
+	uint32_t t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		struct hawk_tier_info info = { .size = sizeof(info), .tier = t };
+
+		if (!dev_call(fd, HAWK_IOC_TIER_INFO, &info) && info.kind == HAWK_TIER_MODEL)
+			return t;
+	}
+	return -1;
+}
+
+FIXTURE(accel) {
+	int ctl;
+	int fd;
+	int tier;
+	uint32_t blk;
+	char *path;
+	uint8_t *win;
+};
+
+FIXTURE_SETUP(accel)
+{
+	struct hawk_space_create sc = space_args(8 * ACCEL_BLOCKS);
+	char params[64];
+
+	if (!test_dir())
+		SKIP(return, "HAWK_TEST_DIR is not set");
+	snprintf(params, sizeof(params), "size_mib=%u", ACCEL_MIB);
+	if (model_load("accel", params))
+		SKIP(return, "no hawk_accel.ko in HAWK_TEST_MODELS");
+	self->path = temp_file("accel", FLASH_BYTES);
+	ASSERT_NE(NULL, self->path);
+	self->ctl = dev_open(O_RDWR);
+	self->tier = model_tier(self->ctl);
+	ASSERT_GE(self->tier, 0);
+	ASSERT_EQ(0, blk_add(self->ctl, self->path, FLASH_BYTES, &self->blk));
+	self->fd = dev_open(O_RDWR);
+	sc.quota[self->tier].max_bytes = ACCEL_BYTES;
+	sc.quota[self->blk].max_bytes = FLASH_BYTES;
+	ASSERT_EQ(0, dev_call(self->fd, HAWK_IOC_SPACE_CREATE, &sc));
+	self->win = map_area(self->fd, HAWK_MMAP_TIER(self->tier), ACCEL_BYTES,
+			     PROT_READ | PROT_WRITE);
+	ASSERT_NE(NULL, self->win);
+}
+
+/* Whatever a test did to the device, its module goes. */
+FIXTURE_TEARDOWN(accel)
+{
+	param_set("reset", "1");
+	munmap(self->win, ACCEL_BYTES);
+	close(self->fd);
+	if (self->tier >= 0)
+		EXPECT_EQ(0, tier_remove_idle(self->ctl, self->tier));
+	EXPECT_EQ(0, tier_remove_idle(self->ctl, self->blk));
+	close(self->ctl);
+	while (model_unload("hawk_accel") == -EAGAIN)
+		poll(NULL, 0, 10);
+	unlink(self->path);
+	free(self->path);
+}
+
+/* Blocks with pattern n under LID(n): 0 or a negative errno. */
+static int make_blocks(int fd, uint8_t *win, uint32_t first, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = first; i < first + n; i++) {
+		struct hawk_item it = { .lid = LID(i) };
+		int ret = one(fd, HAWK_IOC_ALLOC, 0, &it);
+
+		if (ret)
+			return ret;
+		fill(frame_at(win, it.vt, BLOCK), BLOCK, i);
+		it.vt = 0;
+		ret = one(fd, HAWK_IOC_PUT, 0, &it);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* GET, compare, UNPIN: 0, a negative errno, 1 if the bytes are wrong. */
+static int check_block(int fd, uint8_t *win, uint32_t n)
+{
+	struct hawk_item it = { .lid = LID(n) };
+	bool good;
+	int ret;
+
+	ret = one(fd, HAWK_IOC_GET, 0, &it);
+	if (ret)
+		return ret;
+	good = filled(frame_at(win, it.vt, BLOCK), BLOCK, n);
+	ret = one(fd, HAWK_IOC_UNPIN, 0, &it);
+	return ret ?: !good;
+}
+
+static uint64_t io_errors(int fd, uint32_t tier)
+{
+	struct hawk_tier_info info = { .size = sizeof(info), .tier = tier };
+
+	return dev_call(fd, HAWK_IOC_TIER_INFO, &info) ? ~0ull : info.io_errors;
+}
+
+/* ---- the bytes ---- */
+
+TEST_F_TIMEOUT(accel, to_flash_and_back, 300)
+{
+	uint32_t i, n = ACCEL_BLOCKS + MORE;
+
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, 0, n));
+	for (i = 0; i < n; i++)
+		ASSERT_EQ(0, check_block(self->fd, self->win, i)) TH_LOG("block %u", i);
+	EXPECT_GE(param_get("transfers"), 2 * MORE);
+	EXPECT_EQ(0, io_errors(self->ctl, self->tier));
+	EXPECT_EQ(0, io_errors(self->ctl, self->blk));
+}
+
+TEST_F(accel, private_copy)
+{
+	struct hawk_item it = { .lid = LID(0), .arg = LID(1) };
+
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, 0, 1));
+	ASSERT_EQ(0, one(self->fd, HAWK_IOC_FORK, 0, &it));
+	ASSERT_EQ(0, lid_call(self->fd, HAWK_IOC_PIN, LID(1)));
+	it = (struct hawk_item){ .lid = LID(1) };
+	ASSERT_EQ(0, one(self->fd, HAWK_IOC_UNSHARE, 0, &it));
+	EXPECT_TRUE(filled(frame_at(self->win, it.vt, BLOCK), BLOCK, 0));
+	EXPECT_EQ(1, param_get("transfers") / 2) TH_LOG("out of one frame and into the other");
+}
+
+/* How long it takes is the device's: told, not tested. */
+TEST_F_TIMEOUT(accel, slow_device, 300)
+{
+	uint64_t start, fast, slow;
+
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, 0, ACCEL_BLOCKS));
+	start = now_ns();
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, ACCEL_BLOCKS, MORE));
+	fast = now_ns() - start;
+	ASSERT_EQ(0, param_set("latency_us", "20000"));
+	ASSERT_EQ(0, param_set("bandwidth", "1"));
+	start = now_ns();
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, ACCEL_BLOCKS + MORE, MORE));
+	slow = now_ns() - start;
+	TH_LOG("%u evictions: %llu us, with 20 ms and 1 MB/s per engine: %llu us", MORE,
+	       (unsigned long long)fast / 1000, (unsigned long long)slow / 1000);
+	EXPECT_EQ(0, check_block(self->fd, self->win, 0));
+}
+
+TEST_F(accel, export_to_another_device)
+{
+	struct hawk_export x;
+	uint8_t buf[BLOCK];
+	int imp;
+
+	if (model_load("importer", ""))
+		SKIP(return, "no hawk_importer.ko in HAWK_TEST_MODELS");
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, 0, 2));
+	ASSERT_EQ(0, export_blocks(self->fd, 0, 2, 0, &x));
+	EXPECT_EQ(self->tier, x.tier);
+	imp = imp_attach(x.fd, HAWK_IMP_DYNAMIC);
+	ASSERT_EQ(0, imp_call(imp, HAWK_IMP_IOC_MAP, HAWK_IMP_BOTH));
+	ASSERT_EQ(0, imp_rw(imp, BLOCK, buf, BLOCK, 0));
+	EXPECT_TRUE(filled(buf, BLOCK, 1));
+	close(imp);
+	close(x.fd);
+}
+
+TEST_F(accel, module_stays_as_long_as_its_tier)
+{
+	EXPECT_EQ(-EAGAIN, model_unload("hawk_accel"));
+	EXPECT_EQ(-EBUSY, tier_remove(self->ctl, self->tier));
+	EXPECT_EQ(-EAGAIN, model_unload("hawk"));
+}
+
+/* ---- faults ---- */
+
+/* The block is a miss, counted; nobody else's is touched. */
+TEST_F_TIMEOUT(accel, ecc_error, 300)
+{
+	struct hawk_item it = { .lid = LID(3) };
+	struct hawk_frame_info fi = { .size = sizeof(fi), .tier = self->tier };
+	uint32_t i, n = ACCEL_BLOCKS + MORE;
+	char page[32];
+	int ret;
+
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, 0, ACCEL_BLOCKS));
+	ASSERT_EQ(0, one(self->fd, HAWK_IOC_TRANSLATE, 0, &it));
+	fi.frame = HAWK_VT_FRAME(it.vt);
+	ASSERT_EQ(0, dev_call(self->fd, HAWK_IOC_FRAME_INFO, &fi));
+	snprintf(page, sizeof(page), "%llu", (unsigned long long)(fi.offset / 4096 + 1));
+	ASSERT_EQ(0, param_set("ecc_page", page));
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, ACCEL_BLOCKS, MORE));
+	ASSERT_EQ(0, param_set("ecc_page", "-1"));
+	EXPECT_GE(param_get("ecc_errors"), 1);
+	EXPECT_EQ(param_get("ecc_errors"), io_errors(self->ctl, self->tier));
+	EXPECT_EQ(0, io_errors(self->ctl, self->blk)) TH_LOG("it is not the drive's fault");
+	EXPECT_EQ(-ENOENT, check_block(self->fd, self->win, 3));
+	for (i = 0; i < n; i++) {
+		ret = check_block(self->fd, self->win, i);
+		EXPECT_TRUE(!ret || ret == -ENOENT) TH_LOG("block %u: %d", i, ret);
+	}
+}
+
+/* The batch ends by its deadline, the transfer by a reset. */
+TEST_F_TIMEOUT(accel, stuck_engine, 300)
+{
+	struct hawk_item it = { .lid = LID(0) };
+	struct hawk_batch b = {
+		.size = sizeof(b), .count = 1, .items = (uintptr_t)&it, .tier = HAWK_TIER_ANY,
+	};
+	int ret;
+
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, 0, ACCEL_BLOCKS + MORE));
+	ASSERT_EQ(0, param_set("stuck", "Y"));
+	b.deadline_ns = now_ns() + 100000000;
+	ASSERT_EQ(0, dev_call(self->fd, HAWK_IOC_GET, &b));
+	EXPECT_EQ(-ETIME, it.status);
+	ASSERT_EQ(0, param_set("reset", "1"));
+	ret = check_block(self->fd, self->win, 0);
+	EXPECT_TRUE(!ret || ret == -ENOENT || ret == -EIO) TH_LOG("%d", ret);
+	/* it works again: a block may be lost, none is wrong */
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, 2000, MORE));
+	EXPECT_EQ(0, check_block(self->fd, self->win, 2000 + MORE - 1));
+}
+
+/* Live and pinned blocks, and an importer that holds one. */
+TEST_F_TIMEOUT(accel, surprise_removal, 300)
+{
+	struct hawk_export x;
+	uint8_t buf[BLOCK];
+	int imp;
+
+	if (model_load("importer", ""))
+		SKIP(return, "no hawk_importer.ko in HAWK_TEST_MODELS");
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, 0, 8));
+	ASSERT_EQ(0, lid_call(self->fd, HAWK_IOC_PIN, LID(1)));
+	ASSERT_EQ(0, export_blocks(self->fd, 2, 1, 0, &x));
+	imp = imp_attach(x.fd, 0);
+	ASSERT_EQ(0, imp_call(imp, HAWK_IMP_IOC_MAP, HAWK_IMP_BOTH));
+	ASSERT_EQ(0, param_set("remove", "1"));
+	EXPECT_EQ(SIGBUS, touch(self->win)) TH_LOG("the window leads to nothing");
+	ASSERT_EQ(0, imp_rw(imp, 0, buf, BLOCK, 0));
+	EXPECT_TRUE(filled(buf, BLOCK, 2)) TH_LOG("what was mapped stays memory");
+	EXPECT_EQ(-ENODEV, imp_attach(x.fd, 0)) TH_LOG("also a plain export is revoked");
+	/* unpinned blocks go now, pinned ones with their pins */
+	while (lid_call(self->fd, HAWK_IOC_TRANSLATE, LID(0)) != -ENOENT)
+		poll(NULL, 0, 10);
+	EXPECT_EQ(0, lid_call(self->fd, HAWK_IOC_UNPIN, LID(1)));
+	close(imp);
+	close(x.fd);
+	while (model_tier(self->ctl) >= 0)
+		poll(NULL, 0, 10);
+	self->tier = -1;
+}
+
+TEST_HARNESS_MAIN
