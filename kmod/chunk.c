@@ -181,6 +181,7 @@ static int hawk_as_drain_round(struct hawk_as *as, u32 tier, u32 flags, u32 *bus
 int hawk_as_take(struct hawk_as *as, u32 tier, u32 slot, u32 flags, struct hawk_as *claim,
 		 u32 *busy)
 {
+	struct hawk_asker asker = { .space = claim ? claim->id : 0 };
 	int ret, tries = HAWK_CHUNK_PAGES;
 
 	lockdep_assert_held(&hawk_dev.drain_lock);
@@ -190,9 +191,11 @@ int hawk_as_take(struct hawk_as *as, u32 tier, u32 slot, u32 flags, struct hawk_
 	ret = hawk_space_drain_start(as->space, tier, slot);
 	if (ret)
 		return ret;
+	hawk_dev.drain_plan.caller = &asker;
 	do {
 		ret = hawk_as_drain_round(as, tier, flags, busy);
 	} while (ret == -EAGAIN && --tries);
+	hawk_dev.drain_plan.caller = NULL;
 	if (!ret)
 		ret = hawk_as_take_finish(as, tier, slot, claim);
 	if (ret)

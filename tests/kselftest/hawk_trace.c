@@ -329,6 +329,65 @@ TEST_F_TIMEOUT(tiers, events, 600)
 	free(trace);
 }
 
+#define SHARED		4u	/* chunks of the tier that two spaces share */
+
+/* Blocks @from and the @n - 1 behind it; what is cold goes. */
+static int fill_blocks(int fd, uint32_t from, uint32_t n)
+{
+	struct hawk_item it[STEP];
+	struct hawk_batch b;
+	uint32_t i, k;
+
+	for (i = from; i < from + n; i += STEP) {
+		for (k = 0; k < STEP; k++)
+			it[k] = (struct hawk_item){ .lid = LID(i + k) };
+		if (batch(fd, HAWK_IOC_ALLOC, 0, it, STEP, &b) || b.done != STEP ||
+		    batch(fd, HAWK_IOC_PUT, 0, it, STEP, &b) || b.done != STEP)
+			return -1;
+	}
+	return 0;
+}
+
+/* A space that has to give a chunk to another one: its evictions name that one. */
+TEST_F_TIMEOUT(tiers, for_another, 600)
+{
+	const uint32_t per_chunk = HAWK_CHUNK_BYTES / BLOCK;
+	struct hawk_space_create sc = space_args(8 * SHARED * per_chunk);
+	int rich = dev_open(O_RDWR), poor = dev_open(O_RDWR);
+	unsigned long long from, to;
+	uint32_t tier, n = 0;
+	const char *p;
+	char *trace;
+
+	if (access(TRACEFS "/events/hawk", F_OK))
+		SKIP(return, "no events/hawk in " TRACEFS " (is tracefs mounted?)");
+	ASSERT_TRUE(trace_start("enable"));
+	EXPECT_EQ(0, write_file(INSTANCE "/events/hawk/hawk_lock_wait/enable", "0"));
+	ASSERT_EQ(0, host_add(self->ctl, SHARED * HAWK_CHUNK_BYTES, &tier));
+	sc.quota[tier].max_bytes = SHARED * HAWK_CHUNK_BYTES;
+	ASSERT_EQ(0, dev_call(rich, HAWK_IOC_SPACE_CREATE, &sc));
+	ASSERT_EQ(0, dev_call(poor, HAWK_IOC_SPACE_CREATE, &sc));
+	ASSERT_EQ(0, fill_blocks(poor, 0, per_chunk));
+	ASSERT_EQ(0, fill_blocks(rich, 0, SHARED * per_chunk));
+	while (stats_of(poor).chunks[tier] < 2) {
+		n += STEP;
+		ASSERT_EQ(0, fill_blocks(poor, per_chunk + n, STEP));
+	}
+	trace = read_trace();
+	ASSERT_NE(NULL, trace);
+	EXPECT_EQ(0, trace_stop());
+	ASSERT_EQ(2, events(trace, "hawk_space_create", &p, "block_bytes=%u", BLOCK));
+	to = number(p, "space");	/* the later one */
+	from = to - 1;
+	EXPECT_EQ(per_chunk, events(trace, "hawk_evict", NULL,
+				    "space=%llu how=drop tier=%u by_space=%llu by_pid=0", from,
+				    tier, to));
+	free(trace);
+	close(rich);
+	close(poor);
+	EXPECT_EQ(0, tier_remove_idle(self->ctl, tier));
+}
+
 /* A space of its own; all blocks that fit in a host tier of @bytes are pinned. */
 static int pinned_space(uint32_t host, uint64_t bytes)
 {
