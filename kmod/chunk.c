@@ -35,7 +35,7 @@ static u32 hawk_as_slots(const struct hawk_as *as, u32 tier)
 
 /* ---- a chunk comes ---- */
 
-/* Once per space: afterwards it is in the counters. */
+/* Once per space and tier.  The chunk that it did not get is still counted as its own. */
 static void hawk_as_warn_stuck(struct hawk_as *as, u32 tier)
 {
 	struct hawk_stats st = { .size = sizeof(st) };
@@ -45,7 +45,7 @@ static void hawk_as_warn_stuck(struct hawk_as *as, u32 tier)
 	hawk_space_stats(as->space, &st);
 	pr_warn_ratelimited("space %llu of uid %u: no memory for another chunk of tier %u: it has %u MiB and may have %u MiB, but node %d is full or the memory cgroup of its owner is at its limit; it evicts instead\n",
 			    as->id, from_kuid(&init_user_ns, as->uid), tier,
-			    st.chunks[tier] << (HAWK_CHUNK_SHIFT - 20),
+			    (st.chunks[tier] - 1) << (HAWK_CHUNK_SHIFT - 20),
 			    hawk_as_slots(as, tier) << (HAWK_CHUNK_SHIFT - 20),
 			    as->mem[tier]->node);
 }

@@ -42,15 +42,17 @@ static void hawk_host_free_pages(struct hawk_host_chunk *c, u32 n)
 }
 
 /* No order-9 piece: as few smaller ones as it takes. */
-static int hawk_host_alloc_pieces(struct hawk_host_chunk *c, int node)
+static int hawk_host_alloc_pieces(struct hawk_host_chunk *c, int node, gfp_t zero)
 {
 	u32 order = HAWK_CHUNK_ORDER - 1, n = 0, i;
 
-	c->table = kvmalloc_array(HAWK_CHUNK_PAGES, sizeof(*c->table), GFP_KERNEL_ACCOUNT);
+	/* The flag also keeps a cgroup at its limit from having a process killed for it. */
+	c->table = kvmalloc_array(HAWK_CHUNK_PAGES, sizeof(*c->table),
+				  GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
 	if (!c->table)
 		return -ENOMEM;
 	while (n < HAWK_CHUNK_PAGES) {
-		gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_THISNODE | __GFP_NOWARN;
+		gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_THISNODE | __GFP_NOWARN | zero;
 		struct page *page;
 
 		page = alloc_pages_node(node, order ? gfp | __GFP_NORETRY :
@@ -71,16 +73,31 @@ err_free:
 	return -ENOMEM;
 }
 
-static int hawk_host_populate(struct hawk_mem *m, u32 chunk)
+/* @zero: __GFP_ZERO or 0 */
+static int hawk_host_alloc_chunk(struct hawk_host_chunk *c, int node, gfp_t zero)
 {
-	struct hawk_host_chunk *c = &m->chunk[chunk];
-
-	c->base = alloc_pages_node(m->node, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_THISNODE |
-				   __GFP_NOWARN | __GFP_NORETRY, HAWK_CHUNK_ORDER);
+	c->base = alloc_pages_node(node, GFP_KERNEL_ACCOUNT | __GFP_THISNODE | __GFP_NOWARN |
+				   __GFP_NORETRY | zero, HAWK_CHUNK_ORDER);
 	if (!c->base)
-		return hawk_host_alloc_pieces(c, m->node);
+		return hawk_host_alloc_pieces(c, node, zero);
 	split_page(c->base, HAWK_CHUNK_ORDER);
 	return 0;
+}
+
+/*
+ * As much again must be to be had: nobody may fill a cgroup or a node to the brim with
+ * cache and have the next small allocation there kill a process.
+ */
+static int hawk_host_populate(struct hawk_mem *m, u32 chunk)
+{
+	struct hawk_host_chunk *c = &m->chunk[chunk], room = { };
+	int ret = hawk_host_alloc_chunk(c, m->node, __GFP_ZERO);
+
+	if (ret)
+		return ret;
+	ret = hawk_host_alloc_chunk(&room, m->node, 0);
+	hawk_host_free_pages(ret ? c : &room, HAWK_CHUNK_PAGES);
+	return ret;
 }
 
 static bool hawk_host_empty(const struct hawk_host_chunk *c)

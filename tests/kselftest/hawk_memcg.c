@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hawk_memcg.c - who pays for the memory of a space: the cgroup of its creator
+ *
+ * A child enters a memory cgroup and makes a space.  What the tier gives it shows
+ * in memory.current; a limit keeps the space small instead of killing anybody.
+ */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "hawk_tenant.h"
+
+#define CGROUPS		"/sys/fs/cgroup"
+#define CGROUP		CGROUPS "/hawk-test"
+#define SLACK		(3 * MIB / 2)	/* page tables, batches, the child itself */
+
+static int cg_write(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/* A number of the cgroup, or the one after @key in a file of "key number" lines; -1: none. */
+static int64_t cg_number(const char *name, const char *key)
+{
+	char path[128], buf[4096], *at = buf;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), CGROUP "/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	n = read(fd, buf, sizeof(buf) - 1);
+	close(fd);
+	if (n < 0)
+		return -1;
+	buf[n] = 0;
+	if (key) {
+		at = strstr(buf, key);
+		at = at ? at + strlen(key) : NULL;
+	}
+	return at ? strtoll(at, NULL, 10) : -1;
+}
+
+static int cg_make(void)
+{
+	rmdir(CGROUP);
+	cg_write(CGROUPS "/cgroup.subtree_control", "+memory");
+	return mkdir(CGROUP, 0700) ? -errno : cg_number("memory.current", NULL) < 0 ? -ENOENT : 0;
+}
+
+/* The payer: makes the space, puts blocks, waits.  Exits with the step that failed. */
+static void payer(struct tenant *t, uint32_t host, uint32_t blk, uint32_t chunks, int ready,
+		  int go)
+{
+	char c;
+
+	if (cg_write(CGROUP "/cgroup.procs", "0") || tenant_start(t, host, 0, blk))
+		_exit(1);
+	if (tenant_put(t, 0, chunks * CHUNK_BLOCKS))
+		_exit(2);
+	if (tenant_lost(t, 0, chunks * CHUNK_BLOCKS))
+		_exit(3);
+	if (write(ready, "r", 1) != 1 || read(go, &c, 1) != 1)
+		_exit(4);
+	_exit(0);
+}
+
+/* Starts the payer and waits until it has what it wanted. */
+static pid_t payer_start(struct tenant *t, uint32_t host, uint32_t blk, uint32_t chunks, int *go)
+{
+	int ready[2], gopipe[2];
+	pid_t pid;
+	char c;
+
+	if (pipe2(ready, O_CLOEXEC) || pipe2(gopipe, O_CLOEXEC))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		close(ready[0]);
+		payer(t, host, blk, chunks, ready[1], gopipe[0]);
+	}
+	close(ready[1]);
+	close(gopipe[0]);
+	*go = gopipe[1];
+	/* or it has died, which its exit status tells */
+	if (read(ready[0], &c, 1) < 0)
+		return -1;
+	close(ready[0]);
+	return pid;
+}
+
+static int payer_end(pid_t pid, int go)
+{
+	int status = -1;
+
+	if (write(go, "g", 1) != 1)
+		perror("payer");
+	close(go);
+	waitpid(pid, &status, 0);
+	return status;
+}
+
+TEST_F_TIMEOUT(reclaim, creator_pays, 120)
+{
+	struct tenant t = { .fd = dev_open(O_RDWR) };
+	int64_t now;
+	pid_t pid;
+	int go;
+
+	if (cg_make())
+		SKIP(return, "no memory cgroups: %s", strerror(errno));
+	pid = payer_start(&t, self->host, self->blk, CHUNKS, &go);
+	ASSERT_GT(pid, 0);
+	now = cg_number("memory.current", NULL);
+	EXPECT_GE(now, (int64_t)(CHUNKS * CHUNK)) TH_LOG("%lld", (long long)now);
+	EXPECT_EQ(0, payer_end(pid, go));
+	/* the payer is dead, its space and its bill are not */
+	now = cg_number("memory.current", NULL);
+	EXPECT_GE(now, (int64_t)(CHUNKS * CHUNK)) TH_LOG("%lld", (long long)now);
+	EXPECT_EQ(CHUNKS, stats_of(t.fd).chunks[self->host]);
+	close(t.fd);
+	/* per-CPU stocks are given back late, so: nearly all; or the harness ends it */
+	while (cg_number("memory.current", NULL) > (int64_t)(2 * CHUNK))
+		poll(NULL, 0, 10);
+	while (rmdir(CGROUP) && errno == EBUSY)
+		poll(NULL, 0, 10);
+}
+
+TEST_F_TIMEOUT(reclaim, limit_keeps_it_small, 120)
+{
+	struct tenant t = { .fd = dev_open(O_RDWR) };
+	char max[32];
+	pid_t pid;
+	int go;
+
+	if (cg_make())
+		SKIP(return, "no memory cgroups: %s", strerror(errno));
+	/* room for the space's own tables and 3 of 8 chunks */
+	snprintf(max, sizeof(max), "%llu", (unsigned long long)(3 * CHUNK + 2 * SLACK));
+	ASSERT_EQ(0, cg_write(CGROUP "/memory.max", max));
+	pid = payer_start(&t, self->host, self->blk, CHUNKS, &go);
+	ASSERT_GT(pid, 0);
+	EXPECT_LE(1, stats_of(t.fd).chunks[self->host]);
+	EXPECT_GE(4, stats_of(t.fd).chunks[self->host]);
+	EXPECT_EQ(CHUNKS * CHUNK_BLOCKS, stats_of(t.fd).blocks) TH_LOG("the others are on flash");
+	EXPECT_EQ(0, cg_number("memory.events", "oom_kill "));
+	EXPECT_EQ(0, payer_end(pid, go)) TH_LOG("it was told of no error");
+	/* with more to spend it grows, after a moment */
+	ASSERT_EQ(0, cg_write(CGROUP "/memory.max", "max"));
+	tenant_map(&t);
+	while (stats_of(t.fd).chunks[self->host] < CHUNKS)
+		ASSERT_EQ(0, tenant_lost(&t, 0, CHUNKS * CHUNK_BLOCKS));
+	tenant_end(&t);
+	while (rmdir(CGROUP) && errno == EBUSY)
+		poll(NULL, 0, 10);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hawk_suspend.c - the system goes to sleep while blocks are being moved
+ *
+ * With pm_test set to "freezer" the kernel does what comes before the sleep proper
+ * (notifiers, freezing) and then wakes up again.  The client must not notice.
+ */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <stdio.h>
+#include <sys/wait.h>
+
+#include "hawk_tenant.h"
+
+#define POWER		"/sys/power/"
+#define ROUND		64u	/* blocks of a batch */
+
+static int file_write(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/* Reloads blocks until told to stop; exits with the step that failed. */
+static void mover(struct tenant *t, uint32_t n, int ready, int stop)
+{
+	struct pollfd p = { .fd = stop, .events = POLLIN };
+	struct hawk_item it[ROUND];
+	uint32_t i, k;
+
+	for (i = 0; poll(&p, 1, 0) == 0; i = (i + ROUND) % n) {
+		for (k = 0; k < ROUND; k++)
+			it[k] = (struct hawk_item){ .lid = LID(i + k) };
+		if (batch(t->fd, HAWK_IOC_RELOAD, 0, it, ROUND, NULL))
+			_exit(1);
+		for (k = 0; k < ROUND; k++)
+			if (it[k].status)
+				_exit(2);
+		if (write(ready, "r", 1) != 1)
+			_exit(3);
+	}
+	_exit(0);
+}
+
+TEST_F_TIMEOUT(reclaim, moves_go_on_after_resume, 120)
+{
+	struct tenant t = { .fd = dev_open(O_RDWR) };
+	uint32_t n = 2 * CHUNKS * CHUNK_BLOCKS;
+	int ready[2], stop[2], status = -1;
+	char buf[4096];
+	pid_t pid;
+
+	if (file_write(POWER "pm_test", "freezer"))
+		SKIP(return, "this kernel has no " POWER "pm_test");
+	/* the test sleeps that long instead of the machine */
+	file_write("/sys/module/suspend/parameters/pm_test_delay", "1");
+	ASSERT_EQ(0, pipe2(ready, O_CLOEXEC));
+	ASSERT_EQ(0, pipe2(stop, O_CLOEXEC));
+	ASSERT_EQ(0, tenant_start(&t, self->host, 0, self->blk));
+	ASSERT_EQ(0, tenant_put(&t, 0, n));
+	pid = fork();
+	if (!pid) {
+		close(stop[1]);
+		close(ready[0]);
+		mover(&t, n, ready[1], stop[0]);
+	}
+	close(ready[1]);
+	ASSERT_EQ(1, read(ready[0], buf, 1));
+	EXPECT_EQ(0, file_write(POWER "state", "freeze")) TH_LOG("%s", strerror(errno));
+	/* what was written before and while it slept, and then a batch that came later */
+	ASSERT_LT(0, read(ready[0], buf, sizeof(buf)));
+	ASSERT_LT(0, read(ready[0], buf, sizeof(buf)));
+	close(stop[1]);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status) TH_LOG("step %d", WEXITSTATUS(status));
+	EXPECT_EQ(0, file_write(POWER "pm_test", "none"));
+	EXPECT_EQ(0, tenant_lost(&t, 0, n));
+	tenant_end(&t);
+	close(ready[0]);
+	close(stop[0]);
+}
+
+TEST_HARNESS_MAIN
