@@ -60,3 +60,14 @@ kill-long:
 		--env HAWK_KILL_N=10000 --env HAWK_RACE_N=50000 -- \
 		sh tests/kselftest/in-guest $(BUILD)/tests/kselftest/hawk_kill \
 		$(BUILD)/tests/kselftest/hawk_race
+
+# The module a thousand times
+CHECK_LONG += cycle-long
+.PHONY: cycle-long
+cycle-long:
+	@tools/setup/install-deps build module lab
+	@$(MAKE) --no-print-directory kselftests
+	@tools/lab/build-module --kernel 6.1 >/dev/null
+	@tools/lab/hawk-lab run --kernel 6.1 --check-log --quiet --timeout 7200 \
+		--env HAWK_CYCLES=1000 -- \
+		sh tests/kselftest/in-guest $(BUILD)/tests/kselftest/hawk_cycle
