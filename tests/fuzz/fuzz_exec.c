@@ -207,6 +207,40 @@ static size_t build_ring(struct hawk_ring_setup *s, const struct fuzz_call *c)
 	return sizeof(*s);
 }
 
+static size_t build_attach(struct hawk_space_attach *s, const struct fuzz_call *c)
+{
+	if (c->a[1]) {
+		s->flags = HAWK_ATTACH_FD;
+		s->fd = c->a[2] < FUZZ_SLOTS ? slot_fd[c->a[2]] : (int)c->a[2];
+	} else {
+		set_name(s->name, c->a[0]);
+	}
+	return sizeof(*s);
+}
+
+static size_t build_space_set(struct hawk_space_set *s, const struct fuzz_call *c)
+{
+	set_name(s->name, c->a[0]);
+	s->mask = c->a[1] & 3;
+	s->mode = c->a[1] & HAWK_SPACE_SET_MODE ? 0666 ^ (c->a[2] & 0222) : 0;
+	/* None, a moment, long */
+	s->idle_ns = c->a[1] & HAWK_SPACE_SET_IDLE ? c->a[3] * c->a[3] * 1000000 : 0;
+	return sizeof(*s);
+}
+
+static size_t build_pin_query(struct hawk_pin_query *s, const struct fuzz_call *c)
+{
+	static uint64_t lids[HAWK_BATCH_MAX];
+	uint32_t n = c->a[0] < HAWK_BATCH_MAX ? c->a[0] : HAWK_BATCH_MAX, i;
+
+	for (i = 0; i < n; i++)
+		lids[i] = fuzz_lid(c->a[1] + i);
+	s->count = c->a[0];
+	if (!c->a[2])
+		s->lids = place(&items, c->items, c->slot, lids, n * sizeof(lids[0]));
+	return sizeof(*s);
+}
+
 static struct hawk_item item_of(const struct fuzz_call *c, uint32_t i)
 {
 	struct hawk_item it = { .lid = fuzz_lid(c->a[2] + i) };
@@ -221,7 +255,9 @@ static struct hawk_item item_of(const struct fuzz_call *c, uint32_t i)
 	if (c->nr == _IOC_NR(HAWK_IOC_FORK))
 		it.arg = fuzz_lid(c->a[2] + c->a[3] + i);
 	if (c->a[5] & 4) {
-		it.vt = c->raw;
+		/* By where the block lies, or by where it does not */
+		it.lid = c->nr == _IOC_NR(HAWK_IOC_UNPIN) ? 0 : it.lid;
+		it.vt = c->raw_bytes ? c->raw : HAWK_VT_VALID | (c->a[3] + i);
 		it.arg ^= c->raw & 3;
 		it.status = -1;
 	}
@@ -261,9 +297,13 @@ static size_t build(void *buf, const struct fuzz_call *c)
 		((struct hawk_tier_info *)buf)->tier = c->a[0];
 		return sizeof(struct hawk_tier_info);
 	case HAWK_IOC_SPACE_CREATE: return build_space_create(buf, c);
-	case HAWK_IOC_SPACE_ATTACH:
-		set_name(((struct hawk_space_attach *)buf)->name, c->a[0]);
-		return sizeof(struct hawk_space_attach);
+	case HAWK_IOC_SPACE_ATTACH: return build_attach(buf, c);
+	case HAWK_IOC_SPACE_SET: return build_space_set(buf, c);
+	case HAWK_IOC_PIN_QUERY: return build_pin_query(buf, c);
+	case HAWK_IOC_CANCEL:
+		((struct hawk_cancel *)buf)->flags = c->a[0];
+		((struct hawk_cancel *)buf)->user_data = c->a[1];
+		return sizeof(struct hawk_cancel);
 	case HAWK_IOC_SPACE_DESTROY:
 		set_name(((struct hawk_space_destroy *)buf)->name, c->a[0]);
 		return sizeof(struct hawk_space_destroy);

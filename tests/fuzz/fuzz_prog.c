@@ -36,7 +36,7 @@ static bool one_in(uint64_t *state, uint32_t n)
 enum kind {
 	K_NONE, K_TIER, K_LID, K_KEY, K_COUNT, K_BATCH_FLAGS, K_ITEM_FLAGS, K_NAME, K_DEADLINE,
 	K_SHAPE, K_QUOTA, K_ENTRIES, K_EVENTFD, K_BYTES, K_PATH, K_TIER_KIND, K_NODE, K_LEASE,
-	K_BIT, K_ANY,
+	K_BIT, K_SLOT, K_ANY,
 };
 
 #define NR(_cmd)	[_IOC_NR(_cmd)]
@@ -47,7 +47,10 @@ static const uint8_t kinds[FUZZ_NR_MAX][FUZZ_ARGS] = {
 	NR(HAWK_IOC_TIER_REMOVE) = { K_TIER, K_BIT },
 	NR(HAWK_IOC_TIER_INFO) = { K_TIER },
 	NR(HAWK_IOC_SPACE_CREATE) = { K_SHAPE, K_NAME, K_QUOTA, K_QUOTA, K_BIT, K_ANY },
-	NR(HAWK_IOC_SPACE_ATTACH) = { K_NAME },
+	NR(HAWK_IOC_SPACE_ATTACH) = { K_NAME, K_BIT, K_SLOT },
+	NR(HAWK_IOC_SPACE_SET) = { K_NAME, K_COUNT, K_ANY, K_DEADLINE },
+	NR(HAWK_IOC_PIN_QUERY) = { K_COUNT, K_LID, K_BIT },
+	NR(HAWK_IOC_CANCEL) = { K_BIT, K_LID },
 	NR(HAWK_IOC_SPACE_DESTROY) = { K_NAME },
 	NR(HAWK_IOC_RING_SETUP) = { K_ENTRIES, K_EVENTFD },
 	NR(HAWK_IOC_ALLOC) = BATCH_KINDS,
@@ -111,6 +114,7 @@ static uint64_t arg_new(uint64_t *state, enum kind kind)
 	case K_NODE: return below(state, 3) - 1;
 	case K_LEASE: return 1 + below(state, 8);
 	case K_BIT: return one_in(state, 8);
+	case K_SLOT: return below(state, FUZZ_SLOTS);
 	case K_ANY: return one_in(state, 4) ? edge_value(state) : 0;
 	default: return 0;
 	}
@@ -124,10 +128,10 @@ static uint8_t nr_new(uint64_t *state)
 	if (one_in(state, 64))
 		return below(state, FUZZ_NR_MAX);
 	if (!one_in(state, 3))
-		return _IOC_NR(HAWK_IOC_ALLOC) + below(state, 13);
+		return _IOC_NR(HAWK_IOC_ALLOC) + below(state, 16);
 	do {
 		nr = below(state, _IOC_NR(HAWK_IOC_ALLOC));
-	} while (nr < 8 ? nr > 3 : nr > 0xe);
+	} while (nr > 3 && nr < 8);
 	return nr;
 }
 

@@ -40,6 +40,7 @@ $(KSELFTESTS_32): $(BUILD)/tests/kselftest/%32: $(KSELFTEST_DIR)/%.c $(KSELFTEST
 can-build-32 := $(shell echo 'int main(void) { return 0; }' | \
 			$(CC) -m32 -static -x c -o /dev/null - 2>/dev/null && echo yes)
 
+KSELFTEST_LIBS_hawk_fail_batch := -luring
 KSELFTEST_LIBS_hawk_rdma := -libverbs
 KSELFTEST_LIBS_hawk_stats := -pthread
 KSELFTEST_LIBS_hawk_trace := -pthread

@@ -3,6 +3,7 @@
  * hawk_fail_batch.c - failures of memory in batches, synchronous and not
  */
 #define _GNU_SOURCE
+#include <liburing.h>
 #include <poll.h>
 
 #include "hawk_sweep.h"
@@ -175,12 +176,12 @@ static int shared_prepare(env *e)
 	return fork_one(e) ?: lid_call(e->fd, HAWK_IOC_PIN, LID(NEW));
 }
 
-static int unshare(env *e)
+static int unshare_new(env *e)
 {
 	return lid_call(e->fd, HAWK_IOC_UNSHARE, LID(NEW));
 }
 
-SWEEP(unshare, .prepare = shared_prepare, .call = unshare, .undo = new_undo)
+SWEEP(unshare, .prepare = shared_prepare, .call = unshare_new, .undo = new_undo)
 
 static int free_one(env *e)
 {
@@ -188,6 +189,18 @@ static int free_one(env *e)
 }
 
 SWEEP(free, .prepare = fork_one, .call = free_one, .undo = new_undo)
+
+static int pin_query(env *e)
+{
+	uint64_t lids[2] = { LID(1), LID(2) };
+	struct hawk_pin_query q = {
+		.size = sizeof(q), .count = 2, .lids = (uintptr_t)lids,
+	};
+
+	return dev_call(e->fd, HAWK_IOC_PIN_QUERY, &q);
+}
+
+SWEEP(pin_query, .call = pin_query)
 
 static int translate(env *e)
 {
@@ -227,7 +240,7 @@ TEST_F(nth, unshare_without_memory)
 	ASSERT_EQ(0, make_space(self, FEW));
 	ASSERT_EQ(0, shared_prepare(self));
 	ASSERT_TRUE(fault_cache(NODES, true));
-	EXPECT_EQ(-ENOMEM, unshare(self));
+	EXPECT_EQ(-ENOMEM, unshare_new(self));
 	ASSERT_TRUE(fault_cache(NODES, false));
 	EXPECT_EQ(-ENOENT, unpin(self, NEW));
 	EXPECT_EQ(0, lid_call(self->fd, HAWK_IOC_FREE, LID(1)));
@@ -372,6 +385,61 @@ static int reload_async_undo(env *e)
 
 SWEEP(reload_async, .prepare = flash_prepare, .call = reload_async, .undo = reload_async_undo,
       .blocks = MANY, .moves = true)
+
+/* Nothing is under way: what is swept is that nothing is found. */
+static int cancel(env *e)
+{
+	struct hawk_cancel ca = { .size = sizeof(ca), .flags = HAWK_CANCEL_ALL };
+
+	return or_gone(dev_call(e->fd, HAWK_IOC_CANCEL, &ca));
+}
+
+SWEEP(cancel, .call = cancel)
+
+static int uring_begin(env *e)
+{
+	static struct io_uring ring;
+
+	e->uring = &ring;
+	return io_uring_queue_init(4, &ring, 0);
+}
+
+static int uring_end(env *e)
+{
+	io_uring_queue_exit(e->uring);
+	return pin_undo(e);
+}
+
+/* A failed submission may leave its entry in the queue: it takes another queue. */
+static int get_uring(env *e)
+{
+	struct hawk_item it = key_item(1);
+	struct hawk_batch b = {
+		.size = sizeof(b), .count = 1, .items = (uintptr_t)&it, .tier = HAWK_TIER_ANY,
+	};
+	struct hawk_uring_cmd uc = { .batch = (uintptr_t)&b };
+	struct io_uring_sqe *sqe = io_uring_get_sqe(e->uring);
+	struct io_uring_cqe *cqe;
+	int ret;
+
+	if (!sqe)
+		abort();	/* the queue is empty */
+	memset(sqe, 0, sizeof(*sqe));
+	sqe->opcode = IORING_OP_URING_CMD;
+	sqe->fd = e->fd;
+	sqe->cmd_op = HAWK_IOC_GET;
+	memcpy(sqe->cmd, &uc, sizeof(uc));
+	ret = io_uring_submit_and_wait(e->uring, 1);
+	if (ret != 1 || io_uring_peek_cqe(e->uring, &cqe)) {
+		io_uring_queue_exit(e->uring);
+		return uring_begin(e) ?: ret < 0 ? ret : -EAGAIN;
+	}
+	ret = cqe->res ?: it.status;
+	io_uring_cqe_seen(e->uring, cqe);
+	return ret;
+}
+
+SWEEP(get_uring, .prepare = uring_begin, .call = get_uring, .undo = uring_end, .again = true)
 
 static int poll_now(env *e)
 {

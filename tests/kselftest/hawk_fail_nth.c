@@ -131,6 +131,31 @@ static int attach(env *e)
 
 SWEEP(space_attach, .prepare = named_prepare, .call = attach, .undo = named_undo)
 
+/* The private space of the fixture's file, by that file. */
+static int attach_fd(env *e)
+{
+	struct hawk_space_attach at = {
+		.size = sizeof(at), .flags = HAWK_ATTACH_FD, .fd = e->fd,
+	};
+
+	return dev_call(e->other, HAWK_IOC_SPACE_ATTACH, &at);
+}
+
+SWEEP(space_attach_fd, .prepare = other_open, .call = attach_fd, .undo = other_close)
+
+static int space_set(env *e)
+{
+	struct hawk_space_set set = {
+		.size = sizeof(set), .mask = HAWK_SPACE_SET_IDLE | HAWK_SPACE_SET_MODE,
+		.mode = 0644, .idle_ns = 3600000000000ull,
+	};
+
+	strcpy((char *)set.name, NAME);
+	return dev_call(e->other, HAWK_IOC_SPACE_SET, &set);
+}
+
+SWEEP(space_set, .prepare = named_prepare, .call = space_set, .undo = named_undo)
+
 static int destroy(env *e)
 {
 	return space_destroy(e->other, NAME);
@@ -199,6 +224,11 @@ static int map_ring(env *e)
 	return map_at(e, HAWK_MMAP_RING, e->ring_bytes, PROT_READ | PROT_WRITE);
 }
 
+static int map_stats(env *e)
+{
+	return map_at(e, HAWK_MMAP_STATS, sizeof(struct hawk_stats_page), PROT_READ);
+}
+
 static int map_window(env *e)
 {
 	return map_at(e, HAWK_MMAP_TIER(e->host), TIER_BYTES, PROT_READ | PROT_WRITE);
@@ -213,9 +243,11 @@ static int touch(env *e)
 
 SWEEP(mmap_vtlb, .call = map_vtlb, .undo = unmap)
 SWEEP(mmap_ring, .call = map_ring, .undo = unmap)
+SWEEP(mmap_stats, .call = map_stats, .undo = unmap)
 SWEEP(mmap_window, .call = map_window, .undo = unmap)
 SWEEP(fault_vtlb, .prepare = map_vtlb, .call = touch, .undo = unmap)
 SWEEP(fault_ring, .prepare = map_ring, .call = touch, .undo = unmap)
+SWEEP(fault_stats, .prepare = map_stats, .call = touch, .undo = unmap)
 SWEEP(fault_window, .prepare = map_window, .call = touch, .undo = unmap)
 
 TEST_HARNESS_MAIN

@@ -52,6 +52,7 @@ FIXTURE(nth) {
 	size_t map_bytes;
 	uint64_t lease, lease_ends;
 	uint32_t batch;		/* number of the latest asynchronous batch */
+	void *uring;		/* struct io_uring of the steps that use one */
 };
 
 typedef FIXTURE_DATA(nth) env;
@@ -64,6 +65,7 @@ typedef FIXTURE_DATA(nth) env;
  * @blocks: blocks that the space has: FEW, or MANY
  * @moves: it evicts, so that what is where may change although it fails, and a
  *	transfer that fails costs the block
+ * @again: want of memory may also show as -EAGAIN
  */
 struct step {
 	int (*prepare)(env *e);
@@ -71,6 +73,7 @@ struct step {
 	int (*undo)(env *e);
 	uint32_t blocks;
 	bool moves;
+	bool again;
 };
 
 /* What a failed call must not change. */
@@ -192,7 +195,8 @@ FIXTURE_TEARDOWN(nth)
 /* Memory is short, a pointer is bad, or (a transfer that found no memory) it failed. */
 static inline bool may_fail_so(const struct step *s, int ret)
 {
-	return ret == -ENOMEM || ret == -EFAULT || (s->moves && ret == -EIO);
+	return ret == -ENOMEM || ret == -EFAULT || (s->moves && ret == -EIO) ||
+	       (s->again && ret == -EAGAIN);
 }
 
 /* One failure: the @n-th. Return: whether there was one. */
