@@ -115,8 +115,11 @@ static void hawk_as_idle_work(struct work_struct *work)
 	else
 		hawk_as_idle_arm(as);
 	mutex_unlock(&hawk_dev.lock);
-	if (end)
+	if (end) {
+		/* A file that left while this waited for the lock has armed it again. */
+		cancel_delayed_work(&as->idle);
 		hawk_as_put(as);
+	}
 }
 
 /* The caller has taken the name away and has its reference. */
