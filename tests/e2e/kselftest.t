@@ -7,6 +7,7 @@
 #
 #	HAWK_KILL_N	deaths of the killed writer (1000)
 #	HAWK_KERNELS	lab kernels to use ("6.1 6.12")
+#	HAWK_KSELFTESTS	the programs (hawk_*)
 #	HAWK_VM_TIMEOUT	seconds that the programs of one kernel may take (1200)
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -63,7 +64,7 @@ renumber()
 
 make -s kselftests >"$tmp/log" 2>&1
 report $? "the kselftests build" "$tmp/log"
-set -- $(ls build/tests/kselftest/hawk_* 2>/dev/null)
+set -- $(ls build/tests/kselftest/${HAWK_KSELFTESTS:-hawk_*} 2>/dev/null)
 if [ ! -e build/tests/kselftest/hawk_abi32 ]; then
 	n=$((n + 1))
 	echo "ok $n - 32-bit programs # SKIP this compiler builds none (gcc-multilib)"
