@@ -71,6 +71,8 @@ if [ ! -e build/tests/kselftest/hawk_abi32 ]; then
 fi
 
 for kernel in ${HAWK_KERNELS:-6.1 6.12}; do
+	append=
+	[ "$kernel" != debug ] || append="--append slub_debug=A,radix_tree_node"	# hawk_fail_batch
 	if [ "$kernel" != debug ]; then		# its checks are made while it runs
 		tools/lab/build-module --kernel "$kernel" --out "build/kmod-$kernel-lint" --clean \
 			--sparse W=1 >"$tmp/log" 2>&1
@@ -80,7 +82,7 @@ for kernel in ${HAWK_KERNELS:-6.1 6.12}; do
 	report $? "hawk.ko builds for $kernel" "$tmp/log"
 
 	{
-		tools/lab/hawk-lab run --kernel "$kernel" --rdma --check-log --quiet \
+		tools/lab/hawk-lab run --kernel "$kernel" --rdma --check-log --quiet $append \
 			--timeout "${HAWK_VM_TIMEOUT:-2400}" --env HAWK_KILL_N="${HAWK_KILL_N:-1000}" -- \
 			sh tests/kselftest/in-guest "$@" 2>&1
 		echo $? >"$tmp/rc"

@@ -36,17 +36,28 @@ static inline bool fault_set(const char *kind, const char *name, const char *val
 	return fault_write(path, value);
 }
 
-/*
- * Every allocation of the calling process from a slab cache fails, as long as it
- * is on: also the second attempt, which a single failure lets through.
- */
-static inline bool fault_cache(const char *cache, bool on)
+/* Whether the kernel was booted with slub_debug=A,CACHE: which cache may fail on its own. */
+static inline bool fault_has_cache(const char *cache)
 {
-	char path[128];
+	char path[128], mark = '0';
+	int fd;
 
 	snprintf(path, sizeof(path), "/sys/kernel/slab/%s/failslab", cache);
-	return fault_write(path, on ? "1" : "0") &&
-	       fault_write("/proc/self/make-it-fail", on ? "1" : "0") &&
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && read(fd, &mark, 1) != 1)
+		mark = '0';
+	if (fd >= 0)
+		close(fd);
+	return mark == '1';
+}
+
+/*
+ * Every allocation of the calling process from such a cache fails, as long as it
+ * is on: also the second attempt, which a single failure lets through.
+ */
+static inline bool fault_cache(bool on)
+{
+	return fault_write("/proc/self/make-it-fail", on ? "1" : "0") &&
 	       fault_set("failslab", "cache-filter", on ? "Y" : "N") &&
 	       fault_set("failslab", "task-filter", on ? "Y" : "N") &&
 	       fault_set("failslab", "times", on ? "-1" : "1") &&
