@@ -284,6 +284,32 @@ static size_t build_batch(struct hawk_batch *s, const struct fuzz_call *c)
 	return sizeof(*s);
 }
 
+/*
+ * The dma-buf takes a slot, where calls find that it is no file of the device, and
+ * mmap() that it is.
+ */
+static size_t build_export(struct hawk_export *s, const struct fuzz_call *c)
+{
+	static struct hawk_item list[HAWK_BATCH_MAX + 1];
+	uint32_t n = c->a[1] < HAWK_BATCH_MAX ? c->a[1] : HAWK_BATCH_MAX + 1, i;
+
+	memset(list, 0, n * sizeof(list[0]));
+	for (i = 0; i < n; i++)
+		list[i].lid = fuzz_lid(c->a[2] + i);
+	s->flags = c->a[0];
+	s->count = c->a[1];
+	s->items = place(&items, c->items, c->slot, list, n * sizeof(list[0]));
+	return sizeof(*s);
+}
+
+static size_t build_revoke(struct hawk_export_revoke *s, const struct fuzz_call *c)
+{
+	/* Never without an end: the importer is this very process */
+	s->export_id = c->a[0];
+	s->deadline_ns = c->a[1] ? c->a[1] : 1;
+	return sizeof(*s);
+}
+
 /* The structure of command @c->nr. Return: its own size. */
 static size_t build(void *buf, const struct fuzz_call *c)
 {
@@ -310,6 +336,12 @@ static size_t build(void *buf, const struct fuzz_call *c)
 	case HAWK_IOC_SPACE_INFO: return sizeof(struct hawk_space_info);
 	case HAWK_IOC_RING_SETUP: return build_ring(buf, c);
 	case HAWK_IOC_STATS: return sizeof(struct hawk_stats);
+	case HAWK_IOC_EXPORT: return build_export(buf, c);
+	case HAWK_IOC_EXPORT_REVOKE: return build_revoke(buf, c);
+	case HAWK_IOC_FRAME_INFO:
+		((struct hawk_frame_info *)buf)->tier = c->a[0];
+		((struct hawk_frame_info *)buf)->frame = c->a[1];
+		return sizeof(struct hawk_frame_info);
 	case HAWK_IOC_LEASE_RELEASE:
 		((struct hawk_lease_release *)buf)->lease = c->a[0];
 		return sizeof(struct hawk_lease_release);
@@ -360,6 +392,23 @@ static uint32_t claimed_size(const struct fuzz_call *c, uint32_t own)
 	}
 }
 
+static void slot_set(uint32_t slot, int fd)
+{
+	if (slot_fd[slot] >= 0)
+		close(slot_fd[slot]);
+	slot_fd[slot] = fd;
+}
+
+/* The dma-buf in slot 1 or above; the calls after it may map it, or take it for /dev/hawk. */
+static void export_keep(const struct fuzz_call *c, uint64_t at)
+{
+	struct hawk_export ex;
+
+	ex.fd = -1;
+	copy_to((uint8_t *)&ex, (void *)(uintptr_t)at, sizeof(ex));
+	slot_set(1 + c->a[3] % (FUZZ_SLOTS - 1), ex.fd);
+}
+
 static int run_ioctl(const struct fuzz_call *c, struct fuzz_shared *sh)
 {
 	static uint64_t buf[2 * PAGE / sizeof(uint64_t)];
@@ -381,6 +430,8 @@ static int run_ioctl(const struct fuzz_call *c, struct fuzz_shared *sh)
 	tame(buf, c);
 	at = place(&args, c->ptr, c->slot, buf, size < own || size > PAGE + 1 ? own : size);
 	ret = ioctl(fd, cmd, at) ? -errno : 0;
+	if (!ret && cmd == HAWK_IOC_EXPORT)
+		export_keep(c, at);
 	__atomic_add_fetch(&sh->tried[c->nr], 1, __ATOMIC_RELAXED);
 	if (!ret)
 		__atomic_add_fetch(&sh->ok[c->nr], 1, __ATOMIC_RELAXED);
@@ -388,13 +439,6 @@ static int run_ioctl(const struct fuzz_call *c, struct fuzz_shared *sh)
 }
 
 /* ---- files and mappings ---- */
-
-static void slot_set(uint32_t slot, int fd)
-{
-	if (slot_fd[slot] >= 0)
-		close(slot_fd[slot]);
-	slot_fd[slot] = fd;
-}
 
 static int run_open(const struct fuzz_call *c)
 {

@@ -209,6 +209,92 @@ static int translate(env *e)
 
 SWEEP(translate, .call = translate)
 
+/* ---- exports ---- */
+
+static int export_two(env *e)
+{
+	struct hawk_item it[2] = { { .lid = LID(1) }, { .lid = LID(2) } };
+	struct hawk_export ex = {
+		.size = sizeof(ex), .flags = HAWK_EXPORT_REVOCABLE, .count = 2,
+		.items = (uintptr_t)it,
+	};
+	int ret = dev_call(e->fd, HAWK_IOC_EXPORT, &ex);
+
+	e->other = ret ? -1 : ex.fd;
+	e->export_id = ret ? 0 : ex.export_id;
+	return ret;
+}
+
+/* Also descriptors that were made, but whose number could not be told. */
+static int export_undo(env *e)
+{
+	int last = e->efd > e->fd ? e->efd : e->fd;
+
+	e->other = -1;
+	return close_range(last + 1, ~0u, 0) ? -errno : 0;
+}
+
+SWEEP(export, .call = export_two, .undo = export_undo)
+
+static int export_revoke(env *e)
+{
+	struct hawk_export_revoke re = { .size = sizeof(re), .export_id = e->export_id };
+
+	return dev_call(e->fd, HAWK_IOC_EXPORT_REVOKE, &re);
+}
+
+SWEEP(export_revoke, .prepare = export_two, .call = export_revoke, .undo = export_undo)
+
+static int export_map(env *e)
+{
+	void *p = mmap(NULL, 2 * BLOCK, PROT_READ, MAP_SHARED, e->other, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	e->map = p;
+	return 0;
+}
+
+static int export_touch(env *e)
+{
+	(void)*e->map;
+	return 0;
+}
+
+static int export_map_undo(env *e)
+{
+	if (e->map)
+		munmap((void *)e->map, 2 * BLOCK);
+	e->map = NULL;
+	return export_undo(e);
+}
+
+static int export_mapped(env *e)
+{
+	return export_two(e) ?: export_map(e);
+}
+
+SWEEP(export_map, .prepare = export_two, .call = export_map, .undo = export_map_undo)
+SWEEP(export_fault, .prepare = export_mapped, .call = export_touch, .undo = export_map_undo)
+
+static int frame_prepare(env *e)
+{
+	struct hawk_item it = { .lid = LID(1) };
+	int ret = one(e->fd, HAWK_IOC_TRANSLATE, 0, &it);
+
+	e->frame = HAWK_VT_FRAME(it.vt);
+	return ret;
+}
+
+static int frame_info(env *e)
+{
+	struct hawk_frame_info fi = { .size = sizeof(fi), .tier = e->host, .frame = e->frame };
+
+	return dev_call(e->fd, HAWK_IOC_FRAME_INFO, &fi);
+}
+
+SWEEP(frame_info, .prepare = frame_prepare, .call = frame_info)
+
 /* ---- no memory to write a pin or a lease down ---- */
 
 /* Of which the file's arrays are made */

@@ -51,6 +51,8 @@ FIXTURE(nth) {
 	volatile uint8_t *map;	/* a mapping that a step has made */
 	size_t map_bytes;
 	uint64_t lease, lease_ends;
+	uint64_t export_id;
+	uint32_t frame;
 	uint32_t batch;		/* number of the latest asynchronous batch */
 	void *uring;		/* struct io_uring of the steps that use one */
 };
