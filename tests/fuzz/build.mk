@@ -3,7 +3,8 @@
 # The fuzzer of /dev/hawk runs in the VM (tests/kselftest/debug.t); fuzz_gguf is
 # built by the daemon's part.
 
-HAWK_FUZZ_OBJS := $(patsubst %,$(BUILD)/obj/tests/fuzz/%.o,hawk_fuzz fuzz_prog fuzz_exec fuzz_cov)
+HAWK_FUZZ_OBJS := $(patsubst %,$(BUILD)/obj/tests/fuzz/%.o,hawk_fuzz fuzz_prog fuzz_build \
+						      fuzz_exec fuzz_cov)
 
 ## hawk-fuzz	the fuzzer of /dev/hawk; tests/kselftest/debug.t runs it in the VM
 .PHONY: hawk-fuzz

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
  * fuzz_exec.c - a program is run: its calls are made
- *
- * Memory that would take long to get (huge tiers, huge spaces) is the one thing
- * that programs do not get, because the machine is small.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,13 +10,11 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <linux/hawk.h>
@@ -37,29 +32,16 @@ struct arena {
 	uint8_t *ro;
 };
 
-static const struct fuzz_setup *setup;
+struct fuzz_world world;
+
 static struct arena args, items;
 static int to_peer, from_peer;
-static int slot_fd[FUZZ_SLOTS];
-static struct {
-	uint8_t *at;
-	size_t bytes;
-} map[FUZZ_SLOTS];
-static uint32_t tiers;		/* that exist, bit t for tier t */
 static sigjmp_buf fault_exit;
 static volatile sig_atomic_t fault_expected;
 
 int fuzz_call(int fd, unsigned long cmd, void *arg)
 {
 	return ioctl(fd, cmd, arg) ? -errno : 0;
-}
-
-/* LIDs of a small pool, some of a token in the middle of a block; else as it is. */
-uint64_t fuzz_lid(uint64_t n)
-{
-	if (n >= 256)
-		return n;
-	return HAWK_LID(1 + n / 48, n / 24 % 2, 0, n % 24 * 16 + (n % 5 ? 0 : 3));
 }
 
 static void on_fault(int sig)
@@ -88,13 +70,13 @@ void exec_init(const struct fuzz_setup *s, int to, int from)
 	struct sigaction sa = { .sa_handler = on_fault, .sa_flags = SA_NODEFER };
 	uint32_t i;
 
-	setup = s;
+	world.setup = s;
 	to_peer = to;
 	from_peer = from;
 	arena_init(&args);
 	arena_init(&items);
 	for (i = 0; i < FUZZ_SLOTS; i++)
-		slot_fd[i] = -1;
+		world.fd[i] = -1;
 	sigaction(SIGBUS, &sa, NULL);
 	sigaction(SIGSEGV, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -121,260 +103,20 @@ static uint64_t place(struct arena *a, uint8_t ptr, uint32_t slot, const void *f
 	case PTR_NULL: return 0;
 	case PTR_KERNEL: return KERNEL_ADDRESS;
 	case PTR_MAPPED:
-		if (map[slot].at && n <= map[slot].bytes)
-			at = map[slot].at;
+		if (world.map[slot].at && n <= world.map[slot].bytes)
+			at = world.map[slot].at;
 	}
 	copy_to(at, from, n);
 	return (uintptr_t)(ptr == PTR_RDONLY ? a->ro : at);
 }
 
-/* ---- structures ---- */
-
-static void set_name(uint8_t *name, uint64_t n)
+/* What the argument points to. */
+uint64_t place_items(const struct fuzz_call *c, const void *from, size_t n)
 {
-	if (n < 256)
-		snprintf((char *)name, HAWK_NAME_MAX, "fuzz%u", (unsigned int)n);
-	else
-		memset(name, n & 0xff, HAWK_NAME_MAX);
+	return place(&items, c->items, c->slot, from, n);
 }
 
-static const char *path_of(uint64_t n)
-{
-	static char buf[512];
-
-	switch (n) {
-	case 0:
-	case 1: return setup->flash;
-	case 2:
-	case 3:
-		snprintf(buf, sizeof(buf), "%s/fuzz-more", setup->dir);
-		return buf;
-	case 4: return setup->dir;
-	case 5: return "/dev/null";
-	case 6: return "/proc/self/mem";
-	default: return "nowhere";
-	}
-}
-
-static size_t build_tier_add(struct hawk_tier_add *s, const struct fuzz_call *c)
-{
-	const char *path = path_of(c->a[3]);
-
-	s->kind = c->a[0];
-	s->node = c->a[1];
-	s->bytes = c->a[2];
-	if (s->kind != HAWK_TIER_HOST) {
-		s->node = -1;
-		s->path_len = strlen(path) + (c->a[4] ? 0 : 1);
-		s->path = place(&items, c->items, c->slot, path, strlen(path) + 1);
-	}
-	return sizeof(*s);
-}
-
-static size_t build_space_create(struct hawk_space_create *s, const struct fuzz_call *c)
-{
-	static const uint32_t bytes[] = { 16384, 4096, 65536, HAWK_CHUNK_BYTES };
-	uint32_t t;
-
-	s->block_bytes = bytes[c->a[0] & 3];
-	s->max_blocks = 16u << (c->a[0] >> 1 & 6);
-	s->block_tokens = 16;
-	s->layers = 2;
-	s->head_groups = 1;
-	s->buckets = c->a[0] & 16 ? 0 : 2;
-	if (c->a[4]) {
-		s->flags = HAWK_SPACE_NAMED;
-		s->mode = c->a[5] ? c->a[5] : 0666;
-		set_name(s->name, c->a[1]);
-	}
-	for (t = 0; t < HAWK_TIERS_MAX; t++) {
-		if (!(tiers & 1u << t))
-			continue;
-		s->quota[t].max_bytes = c->a[2] * CHUNK;
-		s->quota[t].min_bytes = c->a[3] == 7 ? CHUNK : 0;
-	}
-	return sizeof(*s);
-}
-
-static size_t build_ring(struct hawk_ring_setup *s, const struct fuzz_call *c)
-{
-	static int efd = -1;
-
-	if (efd < 0)
-		efd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	s->entries = c->a[0];
-	s->eventfd = c->a[1] == 0 ? efd : c->a[1] == 1 ? -1 : c->a[1] == 2 ? 0 : (int)c->a[1];
-	return sizeof(*s);
-}
-
-static size_t build_attach(struct hawk_space_attach *s, const struct fuzz_call *c)
-{
-	if (c->a[1]) {
-		s->flags = HAWK_ATTACH_FD;
-		s->fd = c->a[2] < FUZZ_SLOTS ? slot_fd[c->a[2]] : (int)c->a[2];
-	} else {
-		set_name(s->name, c->a[0]);
-	}
-	return sizeof(*s);
-}
-
-static size_t build_space_set(struct hawk_space_set *s, const struct fuzz_call *c)
-{
-	set_name(s->name, c->a[0]);
-	s->mask = c->a[1] & 3;
-	s->mode = c->a[1] & HAWK_SPACE_SET_MODE ? 0666 ^ (c->a[2] & 0222) : 0;
-	/* None, a moment, long */
-	s->idle_ns = c->a[1] & HAWK_SPACE_SET_IDLE ? c->a[3] * c->a[3] * 1000000 : 0;
-	return sizeof(*s);
-}
-
-static size_t build_pin_query(struct hawk_pin_query *s, const struct fuzz_call *c)
-{
-	static uint64_t lids[HAWK_BATCH_MAX];
-	uint32_t n = c->a[0] < HAWK_BATCH_MAX ? c->a[0] : HAWK_BATCH_MAX, i;
-
-	for (i = 0; i < n; i++)
-		lids[i] = fuzz_lid(c->a[1] + i);
-	s->count = c->a[0];
-	if (!c->a[2])
-		s->lids = place(&items, c->items, c->slot, lids, n * sizeof(lids[0]));
-	return sizeof(*s);
-}
-
-static struct hawk_item item_of(const struct fuzz_call *c, uint32_t i)
-{
-	struct hawk_item it = { .lid = fuzz_lid(c->a[2] + i) };
-	uint64_t key = c->a[3] + i;
-
-	if (c->a[5] & 1)
-		it.flags = HAWK_ITEM_BY_KEY;
-	if (c->a[5] & 3 || c->nr == _IOC_NR(HAWK_IOC_LOOKUP)) {
-		memset(it.key, 0xa5, sizeof(it.key));
-		memcpy(it.key, &key, sizeof(key));
-	}
-	if (c->nr == _IOC_NR(HAWK_IOC_FORK))
-		it.arg = fuzz_lid(c->a[2] + c->a[3] + i);
-	if (c->a[5] & 4) {
-		/* By where the block lies, or by where it does not */
-		it.lid = c->nr == _IOC_NR(HAWK_IOC_UNPIN) ? 0 : it.lid;
-		it.vt = c->raw_bytes ? c->raw : HAWK_VT_VALID | (c->a[3] + i);
-		it.arg ^= c->raw & 3;
-		it.status = -1;
-	}
-	return it;
-}
-
-static size_t build_batch(struct hawk_batch *s, const struct fuzz_call *c)
-{
-	static struct hawk_item list[HAWK_BATCH_MAX + 1];
-	uint32_t n = c->a[1] < HAWK_BATCH_MAX ? c->a[1] : HAWK_BATCH_MAX + 1, i;
-	struct timespec ts;
-
-	for (i = 0; i < n; i++)
-		list[i] = item_of(c, i);
-	s->flags = c->a[0];
-	s->count = c->a[1];
-	s->user_data = c->a[2];
-	s->tier = c->a[4];
-	s->items = place(&items, c->items, c->slot, list, n * sizeof(list[0]));
-	if (c->a[5] & 16) {
-		clock_gettime(CLOCK_MONOTONIC, &ts);
-		s->deadline_ns = c->a[5] & 8 ? 1 : ts.tv_sec * 1000000000ull + ts.tv_nsec + 1000000;
-	}
-	return sizeof(*s);
-}
-
-/*
- * The dma-buf takes a slot, where calls find that it is no file of the device, and
- * mmap() that it is.
- */
-static size_t build_export(struct hawk_export *s, const struct fuzz_call *c)
-{
-	static struct hawk_item list[HAWK_BATCH_MAX + 1];
-	uint32_t n = c->a[1] < HAWK_BATCH_MAX ? c->a[1] : HAWK_BATCH_MAX + 1, i;
-
-	memset(list, 0, n * sizeof(list[0]));
-	for (i = 0; i < n; i++)
-		list[i].lid = fuzz_lid(c->a[2] + i);
-	s->flags = c->a[0];
-	s->count = c->a[1];
-	s->items = place(&items, c->items, c->slot, list, n * sizeof(list[0]));
-	return sizeof(*s);
-}
-
-static size_t build_revoke(struct hawk_export_revoke *s, const struct fuzz_call *c)
-{
-	/* Never without an end: the importer is this very process */
-	s->export_id = c->a[0];
-	s->deadline_ns = c->a[1] ? c->a[1] : 1;
-	return sizeof(*s);
-}
-
-/* The structure of command @c->nr. Return: its own size. */
-static size_t build(void *buf, const struct fuzz_call *c)
-{
-	switch (_IO(HAWK_IOC_MAGIC, c->nr)) {
-	case HAWK_IOC_QUERY: return sizeof(struct hawk_query);
-	case HAWK_IOC_TIER_ADD: return build_tier_add(buf, c);
-	case HAWK_IOC_TIER_REMOVE:
-		((struct hawk_tier_remove *)buf)->tier = c->a[0];
-		return sizeof(struct hawk_tier_remove);
-	case HAWK_IOC_TIER_INFO:
-		((struct hawk_tier_info *)buf)->tier = c->a[0];
-		return sizeof(struct hawk_tier_info);
-	case HAWK_IOC_SPACE_CREATE: return build_space_create(buf, c);
-	case HAWK_IOC_SPACE_ATTACH: return build_attach(buf, c);
-	case HAWK_IOC_SPACE_SET: return build_space_set(buf, c);
-	case HAWK_IOC_PIN_QUERY: return build_pin_query(buf, c);
-	case HAWK_IOC_CANCEL:
-		((struct hawk_cancel *)buf)->flags = c->a[0];
-		((struct hawk_cancel *)buf)->user_data = c->a[1];
-		return sizeof(struct hawk_cancel);
-	case HAWK_IOC_SPACE_DESTROY:
-		set_name(((struct hawk_space_destroy *)buf)->name, c->a[0]);
-		return sizeof(struct hawk_space_destroy);
-	case HAWK_IOC_SPACE_INFO: return sizeof(struct hawk_space_info);
-	case HAWK_IOC_RING_SETUP: return build_ring(buf, c);
-	case HAWK_IOC_STATS: return sizeof(struct hawk_stats);
-	case HAWK_IOC_EXPORT: return build_export(buf, c);
-	case HAWK_IOC_EXPORT_REVOKE: return build_revoke(buf, c);
-	case HAWK_IOC_FRAME_INFO:
-		((struct hawk_frame_info *)buf)->tier = c->a[0];
-		((struct hawk_frame_info *)buf)->frame = c->a[1];
-		return sizeof(struct hawk_frame_info);
-	case HAWK_IOC_LEASE_RELEASE:
-		((struct hawk_lease_release *)buf)->lease = c->a[0];
-		return sizeof(struct hawk_lease_release);
-	default:
-		if (c->nr >= _IOC_NR(HAWK_IOC_ALLOC) && c->nr <= _IOC_NR(HAWK_IOC_TRANSLATE))
-			return build_batch(buf, c);
-		memcpy(buf, c->a, sizeof(c->a));
-		return sizeof(c->a);
-	}
-}
-
-/*
- * What takes the machine's memory or minutes of its time is made small, and what
- * the kernel would write over this program's own memory is led elsewhere.
- */
-static void tame(void *buf, const struct fuzz_call *c)
-{
-	struct hawk_space_create *sc = buf;
-	struct hawk_tier_add *ta = buf;
-	struct hawk_batch *b = buf;
-	uint8_t nr = c->nr;
-
-	if (nr >= _IOC_NR(HAWK_IOC_ALLOC) && nr <= _IOC_NR(HAWK_IOC_TRANSLATE) &&
-	    c->items == PTR_MAPPED &&
-	    (uint64_t)b->count * sizeof(struct hawk_item) > map[c->slot].bytes)
-		b->items = (uintptr_t)items.rw;
-	if (nr == _IOC_NR(HAWK_IOC_TIER_ADD) && ta->kind == HAWK_TIER_HOST &&
-	    ta->bytes > 8 * CHUNK && ta->bytes < 1ull << 43)
-		ta->bytes = CHUNK;
-	if (nr == _IOC_NR(HAWK_IOC_SPACE_CREATE) && sc->max_blocks > 4096 &&
-	    sc->max_blocks < HAWK_BLOCKS_MAX)
-		sc->max_blocks &= 1023;
-}
+/* ---- calls ---- */
 
 static uint32_t claimed_size(const struct fuzz_call *c, uint32_t own)
 {
@@ -394,9 +136,9 @@ static uint32_t claimed_size(const struct fuzz_call *c, uint32_t own)
 
 static void slot_set(uint32_t slot, int fd)
 {
-	if (slot_fd[slot] >= 0)
-		close(slot_fd[slot]);
-	slot_fd[slot] = fd;
+	if (world.fd[slot] >= 0)
+		close(world.fd[slot]);
+	world.fd[slot] = fd;
 }
 
 /* The dma-buf in slot 1 or above; the calls after it may map it, or take it for /dev/hawk. */
@@ -415,10 +157,10 @@ static int run_ioctl(const struct fuzz_call *c, struct fuzz_shared *sh)
 	unsigned long cmd = _IO(HAWK_IOC_MAGIC, c->nr);
 	uint32_t own, size;
 	uint64_t at;
-	int fd = slot_fd[c->slot] >= 0 ? slot_fd[c->slot] : slot_fd[0], ret;
+	int fd = world.fd[c->slot] >= 0 ? world.fd[c->slot] : world.fd[0], ret;
 
 	memset(buf, 0, sizeof(buf));
-	own = build(buf, c);
+	own = build_struct(buf, c);
 	size = claimed_size(c, own);
 	memcpy((uint8_t *)buf + c->raw_at, &c->raw, c->raw_bytes);
 	if (!c->raw_bytes || c->raw_at)
@@ -427,7 +169,7 @@ static int run_ioctl(const struct fuzz_call *c, struct fuzz_shared *sh)
 		((uint8_t *)buf)[own] = 1;
 	if (c->size == 15)
 		cmd |= 0x40080000;
-	tame(buf, c);
+	build_tame(buf, c);
 	at = place(&args, c->ptr, c->slot, buf, size < own || size > PAGE + 1 ? own : size);
 	ret = ioctl(fd, cmd, at) ? -errno : 0;
 	if (!ret && cmd == HAWK_IOC_EXPORT)
@@ -445,7 +187,7 @@ static int run_open(const struct fuzz_call *c)
 	static const int mode[] = { O_RDWR, O_RDWR, O_RDWR, O_RDONLY, O_WRONLY, O_RDWR | O_NONBLOCK };
 
 	slot_set(c->slot, open("/dev/hawk", mode[c->nr % 6] | O_CLOEXEC));
-	return slot_fd[c->slot] < 0 ? -errno : 0;
+	return world.fd[c->slot] < 0 ? -errno : 0;
 }
 
 static int run_send(const struct fuzz_call *c)
@@ -456,12 +198,12 @@ static int run_send(const struct fuzz_call *c)
 			    .msg_controllen = sizeof(control) };
 	struct cmsghdr *cm = CMSG_FIRSTHDR(&m);
 
-	if (slot_fd[c->slot] < 0)
+	if (world.fd[c->slot] < 0)
 		return -EBADF;
 	cm->cmsg_level = SOL_SOCKET;
 	cm->cmsg_type = SCM_RIGHTS;
 	cm->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cm), &slot_fd[c->slot], sizeof(int));
+	memcpy(CMSG_DATA(cm), &world.fd[c->slot], sizeof(int));
 	return sendmsg(to_peer, &m, MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
@@ -486,9 +228,9 @@ static int run_recv(const struct fuzz_call *c)
 
 static void map_drop(uint32_t slot)
 {
-	if (map[slot].at)
-		munmap(map[slot].at, map[slot].bytes);
-	map[slot].at = NULL;
+	if (world.map[slot].at)
+		munmap(world.map[slot].at, world.map[slot].bytes);
+	world.map[slot].at = NULL;
 }
 
 static int run_mmap(const struct fuzz_call *c)
@@ -498,15 +240,15 @@ static int run_mmap(const struct fuzz_call *c)
 	uint64_t area = c->a[0] < 3 ? c->a[0] + 1 : c->a[0] < 8 ? c->a[0] + 5 : c->a[0];
 	uint64_t off = (area << 40) + c->a[2] * PAGE;
 	size_t bytes = c->a[1] == 7 ? CHUNK : (c->a[1] % 1024 + 1) * PAGE;
-	int fd = slot_fd[c->slot] >= 0 ? slot_fd[c->slot] : slot_fd[0];
+	int fd = world.fd[c->slot] >= 0 ? world.fd[c->slot] : world.fd[0];
 	void *p;
 
 	map_drop(c->slot);
 	p = mmap(NULL, bytes, prot[c->nr & 3], c->nr >= 12 ? MAP_PRIVATE : MAP_SHARED, fd, off);
 	if (p == MAP_FAILED)
 		return -errno;
-	map[c->slot].at = p;
-	map[c->slot].bytes = bytes;
+	world.map[c->slot].at = p;
+	world.map[c->slot].bytes = bytes;
 	return 0;
 }
 
@@ -515,8 +257,8 @@ static int run_munmap(const struct fuzz_call *c)
 	static const int advice[] = { MADV_DONTNEED, MADV_REMOVE, MADV_COLD, MADV_PAGEOUT,
 				      MADV_HUGEPAGE, MADV_DOFORK, MADV_POPULATE_READ,
 				      MADV_POPULATE_WRITE };
-	uint8_t *at = map[c->slot].at;
-	size_t bytes = map[c->slot].bytes;
+	uint8_t *at = world.map[c->slot].at;
+	size_t bytes = world.map[c->slot].bytes;
 
 	if (!at)
 		return -ENOENT;
@@ -524,8 +266,8 @@ static int run_munmap(const struct fuzz_call *c)
 	case 0:
 		if (bytes == PAGE || munmap(at, PAGE))
 			return -EINVAL;
-		map[c->slot].at += PAGE;
-		map[c->slot].bytes -= PAGE;
+		world.map[c->slot].at += PAGE;
+		world.map[c->slot].bytes -= PAGE;
 		return 0;
 	case 1: return mprotect(at, bytes, c->a[0] & 7) ? -errno : 0;
 	case 2:
@@ -541,9 +283,10 @@ static int run_touch(const struct fuzz_call *c)
 	volatile uint64_t *p;
 	int ret = 0;
 
-	if (!map[c->slot].at)
+	if (!world.map[c->slot].at)
 		return -ENOENT;
-	p = (void *)(map[c->slot].at + (c->a[0] * PAGE + c->a[1] * 8) % map[c->slot].bytes);
+	p = (void *)(world.map[c->slot].at +
+		     (c->a[0] * PAGE + c->a[1] * 8) % world.map[c->slot].bytes);
 	fault_expected = 1;
 	if (sigsetjmp(fault_exit, 0))
 		ret = -EFAULT;
@@ -577,7 +320,7 @@ static int run_attribute(const struct fuzz_call *c)
 
 static int run_file(const struct fuzz_call *c)
 {
-	int fd = slot_fd[c->slot];
+	int fd = world.fd[c->slot];
 	char buf[64] = "";
 	struct stat st;
 	int ret;
@@ -605,7 +348,7 @@ static int run_fork(const struct fuzz_call *c)
 
 	if (!pid) {
 		run_touch(c);
-		fuzz_call(slot_fd[0], HAWK_IOC_STATS, &st);
+		fuzz_call(world.fd[0], HAWK_IOC_STATS, &st);
 		_exit(0);
 	}
 	return pid < 0 || waitpid(pid, NULL, 0) != pid ? -errno : 0;
@@ -613,13 +356,13 @@ static int run_fork(const struct fuzz_call *c)
 
 static int run_call(const struct fuzz_call *c, struct fuzz_shared *sh)
 {
-	struct pollfd p = { .fd = slot_fd[c->slot], .events = POLLIN };
+	struct pollfd p = { .fd = world.fd[c->slot], .events = POLLIN };
 
 	switch (c->op) {
 	case OP_IOCTL: return run_ioctl(c, sh);
 	case OP_OPEN: return run_open(c);
 	case OP_CLOSE: slot_set(c->slot, -1); return 0;
-	case OP_DUP: slot_set(c->slot, dup(slot_fd[c->a[0] % FUZZ_SLOTS])); return 0;
+	case OP_DUP: slot_set(c->slot, dup(world.fd[c->a[0] % FUZZ_SLOTS])); return 0;
 	case OP_SEND: return run_send(c);
 	case OP_RECV: return run_recv(c);
 	case OP_MMAP: return run_mmap(c);
@@ -643,20 +386,20 @@ static void want_tiers(void)
 
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		info = (struct hawk_tier_info){ .size = sizeof(info), .tier = t };
-		if (tiers & 1u << t && !fuzz_call(slot_fd[0], HAWK_IOC_TIER_INFO, &info) &&
+		if (world.tiers & 1u << t && !fuzz_call(world.fd[0], HAWK_IOC_TIER_INFO, &info) &&
 		    info.kind <= HAWK_TIER_BLK)
 			have[info.kind] = true;
 	}
 	add.kind = HAWK_TIER_HOST;
 	add.bytes = 4 * CHUNK;
 	if (!have[HAWK_TIER_HOST])
-		fuzz_call(slot_fd[0], HAWK_IOC_TIER_ADD, &add);
+		fuzz_call(world.fd[0], HAWK_IOC_TIER_ADD, &add);
 	add.kind = HAWK_TIER_BLK;
 	add.bytes = 0;
-	add.path = (uintptr_t)setup->flash;
-	add.path_len = strlen(setup->flash) + 1;
+	add.path = (uintptr_t)world.setup->flash;
+	add.path_len = strlen(world.setup->flash) + 1;
 	if (!have[HAWK_TIER_BLK])
-		fuzz_call(slot_fd[0], HAWK_IOC_TIER_ADD, &add);
+		fuzz_call(world.fd[0], HAWK_IOC_TIER_ADD, &add);
 }
 
 static void begin(uint32_t start)
@@ -670,8 +413,8 @@ static void begin(uint32_t start)
 	static uint32_t turn;
 
 	slot_set(0, open("/dev/hawk", O_RDWR | O_CLOEXEC));
-	tiers = fuzz_call(slot_fd[0], HAWK_IOC_QUERY, &q) ? 0 : q.tiers;
-	if (setup->admin && !(turn++ % 16))
+	world.tiers = fuzz_call(world.fd[0], HAWK_IOC_QUERY, &q) ? 0 : q.tiers;
+	if (world.setup->admin && !(turn++ % 16))
 		want_tiers();
 	if (start == START_EMPTY)
 		return;
@@ -681,13 +424,13 @@ static void begin(uint32_t start)
 		sc.mode = 0;
 		memset(sc.name, 0, sizeof(sc.name));
 	} else {
-		set_name(at.name, 0);
-		if (!fuzz_call(slot_fd[0], HAWK_IOC_SPACE_ATTACH, &at))
+		build_name(at.name, 0);
+		if (!fuzz_call(world.fd[0], HAWK_IOC_SPACE_ATTACH, &at))
 			return;
 	}
-	fuzz_call(slot_fd[0], HAWK_IOC_SPACE_CREATE, &sc);
+	fuzz_call(world.fd[0], HAWK_IOC_SPACE_CREATE, &sc);
 	if (start == START_OWN)
-		fuzz_call(slot_fd[0], HAWK_IOC_RING_SETUP, &rs);
+		fuzz_call(world.fd[0], HAWK_IOC_RING_SETUP, &rs);
 }
 
 /**

@@ -130,6 +130,27 @@ struct fuzz_setup {
 	bool admin;		/* tiers may be added and removed */
 };
 
+/**
+ * struct fuzz_world - what a running program has
+ * @setup: the lab's memory
+ * @fd: files by slot, or -1
+ * @map: mappings by slot; @at is NULL where there is none
+ * @tiers: those that existed when it began, bit t for tier t
+ */
+struct fuzz_world {
+	const struct fuzz_setup *setup;
+	int fd[FUZZ_SLOTS];
+	struct {
+		uint8_t *at;
+		size_t bytes;
+	} map[FUZZ_SLOTS];
+	uint32_t tiers;
+};
+
+extern struct fuzz_world world;
+
+struct hawk_space_create;
+
 /* fuzz_prog.c */
 uint64_t rnd(uint64_t *state);
 uint32_t below(uint64_t *state, uint32_t n);
@@ -140,8 +161,14 @@ void prog_print(FILE *to, const struct fuzz_prog *p);
 /* fuzz_exec.c */
 void exec_init(const struct fuzz_setup *setup, int to_peer, int from_peer);
 bool exec_prog(const struct fuzz_prog *p, struct fuzz_shared *sh, FILE *trace);
-uint64_t fuzz_lid(uint64_t n);
+uint64_t place_items(const struct fuzz_call *c, const void *from, size_t n);
 int fuzz_call(int fd, unsigned long cmd, void *arg);
+
+/* fuzz_build.c */
+size_t build_struct(void *buf, const struct fuzz_call *c);
+void build_tame(void *buf, const struct fuzz_call *c);
+size_t build_space_create(struct hawk_space_create *s, const struct fuzz_call *c);
+void build_name(uint8_t *name, uint64_t n);
 
 /* fuzz_cov.c */
 bool cov_open(void);
