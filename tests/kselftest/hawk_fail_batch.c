@@ -247,7 +247,8 @@ SWEEP(export_revoke, .prepare = export_two, .call = export_revoke, .undo = expor
 
 static int export_map(env *e)
 {
-	void *p = mmap(NULL, 2 * BLOCK, PROT_READ, MAP_SHARED, e->other, 0);
+	void *p = mmap(MAP_PLACE, 2 * BLOCK, PROT_READ, MAP_SHARED | MAP_FIXED_NOREPLACE,
+		       e->other, 0);
 
 	if (p == MAP_FAILED)
 		return -errno;

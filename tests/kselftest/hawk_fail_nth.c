@@ -192,9 +192,6 @@ SWEEP(ring_setup, .prepare = other_open, .call = ring_setup, .undo = other_close
 
 /* ---- mappings ---- */
 
-/* Far from all else, so that the first touch needs page tables too. */
-#define MAP_PLACE	((void *)(1ul << 45))
-
 static int map_at(env *e, uint64_t offset, size_t bytes, int prot)
 {
 	void *p = mmap(MAP_PLACE, bytes, prot, MAP_SHARED | MAP_FIXED_NOREPLACE, e->fd, offset);

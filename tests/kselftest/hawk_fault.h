@@ -53,15 +53,17 @@ static inline bool fault_has_cache(const char *cache)
 
 /*
  * Every allocation of the calling process from such a cache fails, as long as it
- * is on: also the second attempt, which a single failure lets through.
+ * is on: also the second attempt, which a single failure lets through.  The
+ * filters hold whenever failures are likely: without them the whole machine fails.
  */
 static inline bool fault_cache(bool on)
 {
-	return fault_write("/proc/self/make-it-fail", on ? "1" : "0") &&
+	return fault_set("failslab", "probability", "0") &&
+	       fault_write("/proc/self/make-it-fail", on ? "1" : "0") &&
 	       fault_set("failslab", "cache-filter", on ? "Y" : "N") &&
 	       fault_set("failslab", "task-filter", on ? "Y" : "N") &&
 	       fault_set("failslab", "times", on ? "-1" : "1") &&
-	       fault_set("failslab", "probability", on ? "100" : "0");
+	       (!on || fault_set("failslab", "probability", "100"));
 }
 
 /*

@@ -33,6 +33,7 @@
 #define RING		16u			/* entries; fewer than there are failures */
 #define NEW		1000u			/* number of a block that a step makes */
 #define NAME		"test-fail-nth"
+#define MAP_PLACE	((void *)(1ul << 45))	/* far from all: a touch needs page tables */
 #define FAILURES_MAX	20000u			/* a sweep that never ends is none */
 
 FIXTURE(nth) {
