@@ -8,7 +8,7 @@
 #	HAWK_KILL_N	deaths of the killed writer (1000)
 #	HAWK_KERNELS	lab kernels to use ("6.1 6.12")
 #	HAWK_KSELFTESTS	the programs (hawk_*)
-#	HAWK_VM_TIMEOUT	seconds that the programs of one kernel may take (1200)
+#	HAWK_VM_TIMEOUT	seconds that the programs of one kernel may take (2400)
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root" || exit 1
