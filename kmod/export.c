@@ -122,8 +122,12 @@ void hawk_dmabuf_put_user(struct hawk_dmabuf *x)
 	hawk_dmabuf_end_soon(x);
 }
 
-/* No new user, and no mapping of a process.  What importers hold ends by them. */
-static void hawk_dmabuf_revoke(struct hawk_dmabuf *x)
+/*
+ * No new user, and no mapping of a process.  What importers hold ends by them.  The
+ * revoker is a user itself until the mappings are gone: an importer that unmaps before
+ * that must not be the last.  Return: whether it was not revoked before.
+ */
+static bool hawk_dmabuf_revoke(struct hawk_dmabuf *x)
 {
 	bool first;
 
@@ -131,22 +135,23 @@ static void hawk_dmabuf_revoke(struct hawk_dmabuf *x)
 	spin_lock(&x->lock);
 	first = !x->revoked;
 	x->revoked = true;
+	x->users++;
 	spin_unlock(&x->lock);
 	if (first && x->buf)
 		dma_buf_invalidate_mappings(x->buf);
 	dma_resv_unlock(&x->resv);
 	unmap_mapping_range(x->inode->i_mapping, 0, 0, 1);
-	hawk_dmabuf_end_soon(x);
+	hawk_dmabuf_put_user(x);
+	return first;
 }
 
-/* The last reference to the dma-buf is gone, and with it every user. */
+/* The last reference to the dma-buf is gone, and with it every user but revokers. */
 void hawk_dmabuf_released(struct hawk_dmabuf *x)
 {
 	dma_resv_lock(&x->resv, NULL);
 	x->buf = NULL;
 	spin_lock(&x->lock);
 	x->revoked = true;
-	WARN_ON_ONCE(x->users);
 	spin_unlock(&x->lock);
 	dma_resv_unlock(&x->resv);
 	if (hawk_dmabuf_begin_end(x))

@@ -10,7 +10,8 @@
  *	                           unpinned, out of the space's table, space put
  *
  * A user is whoever may touch the memory without asking again: an sg table or a
- * kernel mapping.  Mappings of processes are no users, they are zapped.
+ * kernel mapping.  Mappings of processes are no users, they are zapped, during which
+ * the revoker is one.
  *
  * Order of locks: dma_resv (which an importer may hold when it calls us, and which
  * is held when importers are told) > hawk_dmabuf.lock.  Under dma_resv nothing else
@@ -31,7 +32,7 @@
  * @lock: guards @revoked, @users and @ending
  * @revoked: no new user
  * @ending: somebody is unpinning, or has
- * @users: sg tables and kernel mappings
+ * @users: sg tables, kernel mappings, revokers that zap
  * @ended: unpinned
  * @wait: for @ended
  * @end_work: unpins when the last user has gone
