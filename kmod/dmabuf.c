@@ -184,7 +184,11 @@ static void hawk_dmabuf_vunmap(struct dma_buf *buf, struct iosys_map *map)
 	hawk_dmabuf_put_user(buf->priv);
 }
 
-/* The reservation is held until the page is in: a revoker zaps after it had it. */
+/*
+ * The reservation is held until the page is in: a revoker zaps after it had it.  The
+ * mapping is a special one: a page of it that could be pinned would show its holder
+ * what the space puts there after the revocation.
+ */
 static vm_fault_t hawk_dmabuf_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
@@ -193,7 +197,8 @@ static vm_fault_t hawk_dmabuf_fault(struct vm_fault *vmf)
 
 	dma_resv_lock(&x->resv, NULL);
 	if (!x->revoked && vmf->pgoff < x->npages)
-		ret = vmf_insert_page(vma, vmf->address & PAGE_MASK, x->pages[vmf->pgoff]);
+		ret = vmf_insert_mixed(vma, vmf->address & PAGE_MASK,
+				       page_to_pfn(x->pages[vmf->pgoff]));
 	dma_resv_unlock(&x->resv);
 	return ret;
 }
