@@ -250,7 +250,7 @@ bool hawk_export_yield(struct hawk_as *as, u64 lid, u64 deadline_ns)
 }
 
 /**
- * hawk_export_relieve() - there is no room: revoke the oldest export
+ * hawk_export_relieve() - there is no room: revoke the oldest export that is not yet
  * @as: the space
  * @deadline_ns: how long to wait for importers, CLOCK_MONOTONIC nanoseconds
  *
@@ -261,16 +261,24 @@ bool hawk_export_relieve(struct hawk_as *as, u64 deadline_ns)
 	struct hawk_export_filter want = { .tier = HAWK_TIER_ANY };
 	unsigned long id = 0;
 	struct hawk_dmabuf *x;
-	bool ended = false;
+	bool first = false;
+	int ret = -EBUSY;
 
 	if (xa_empty(&as->exports))
 		return false;
-	while (!ended && (x = hawk_export_next(as, &id, &want))) {
-		hawk_dmabuf_revoke(x);
-		ended = !hawk_dmabuf_wait(x, deadline_ns);
+	/* One more at a time: importers may be slow, which is no reason to end them all. */
+	while (!first && (x = hawk_export_next(as, &id, &want))) {
+		first = hawk_dmabuf_revoke(x);
+		if (first)
+			ret = hawk_dmabuf_wait(x, deadline_ns);
 		hawk_dmabuf_put(x);
 	}
-	return ended;
+	/* All are revoked: some of them may be just ending. */
+	for (id = 0; !first && ret == -EBUSY && (x = hawk_export_next(as, &id, &want));) {
+		ret = hawk_dmabuf_wait(x, deadline_ns);
+		hawk_dmabuf_put(x);
+	}
+	return !ret;
 }
 
 /* @deadline_ns: how long to wait for importers; in the past: not at all */
