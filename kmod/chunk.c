@@ -19,6 +19,7 @@
 #include <linux/ktime.h>
 #include <linux/memcontrol.h>
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 
 #define HAWK_TAKE_SCAN	64	/* chunks looked at when the best one cannot be had */
 
@@ -241,17 +242,20 @@ int hawk_as_leave(struct hawk_as *as, u32 tier, bool tell)
 {
 	u32 nslots = hawk_as_slots(as, tier);
 	u32 slot, busy, frames, held;
+	bool again;
 	s64 events;
 	int ret;
 
 	for (;;) {
 		events = atomic64_read(&as->events);
+		again = false;
 		for (slot = frames = held = 0; slot < nslots; slot++) {
 			ret = hawk_as_take(as, tier, slot, HAWK_DRAIN_DROP, NULL, &busy);
 			if (ret == -EINTR)
 				return ret;
 			frames += ret == -EBUSY ? busy : 0;
 			held += ret == -EBUSY && !busy;
+			again |= ret == -EAGAIN;
 			cond_resched();
 		}
 		ret = hawk_space_leave(as->space, tier);
@@ -259,8 +263,14 @@ int hawk_as_leave(struct hawk_as *as, u32 tier, bool tell)
 			return ret;
 		if (frames || held)
 			break;
-		/* It was growing: the chunk is there soon and is the next to go. */
-		if (wait_event_killable(as->wait, atomic64_read(&as->events) != events))
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		/*
+		 * It was growing: the chunk is there soon and is the next to go.  One that
+		 * did not get empty is looked at again: that its users go on is no event.
+		 */
+		if (!again &&
+		    wait_event_killable(as->wait, atomic64_read(&as->events) != events))
 			return -EINTR;
 	}
 	if (tell)
