@@ -13,6 +13,7 @@
 #include <linux/dma-buf.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include "hawk_fixture.h"
@@ -345,14 +346,21 @@ TEST_F(hawk, plain_export_outlives_its_file)
 
 TEST_F(hawk, processes_lose_their_mapping)
 {
+	struct iovec iov = { .iov_len = 4096 };
 	struct hawk_export x;
 	uint8_t *map;
+	int p[2];
 
 	ASSERT_EQ(0, make_blocks(self->fd, self->win, 0, 2));
 	ASSERT_EQ(0, export_blocks(self->fd, 0, 2, HAWK_EXPORT_REVOCABLE, &x));
 	map = map_area(x.fd, 0, x.bytes, PROT_READ | PROT_WRITE);
 	ASSERT_NE(NULL, map);
 	EXPECT_EQ(0, touch(map));
+	iov.iov_base = map;
+	ASSERT_EQ(0, pipe(p));
+	EXPECT_EQ(-1, vmsplice(p[1], &iov, 1, 0)) TH_LOG("a pinned page would outlast it");
+	close(p[0]);
+	close(p[1]);
 	EXPECT_EQ(0, export_revoke(self->fd, x.export_id, LONG));
 	EXPECT_EQ(SIGBUS, touch(map)) TH_LOG("a page that was mapped");
 	EXPECT_EQ(SIGBUS, touch(map + BLOCK)) TH_LOG("one that was not");
@@ -464,6 +472,30 @@ TEST_F(hawk, pressure_revokes)
 	EXPECT_EQ(0, export_revoke(self->fd, y.export_id, LONG));
 	close(x.fd);
 	close(y.fd);
+}
+
+/* An importer that does not let go costs the others nothing. */
+TEST_F(hawk, pressure_revokes_one_at_a_time)
+{
+	const uint32_t n = HOST_BLOCKS / 4;
+	struct hawk_item it = { .lid = LID(HOST_BLOCKS) };
+	struct hawk_export x[4];
+	int imp, i;
+
+	if (model_load("importer", ""))
+		SKIP(return, "no hawk_importer.ko in HAWK_TEST_MODELS");
+	ASSERT_EQ(0, fill_tier(self->fd));
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, export_blocks(self->fd, i * n, n, HAWK_EXPORT_REVOCABLE, &x[i]));
+	imp = imp_attach(x[0].fd, HAWK_IMP_DYNAMIC | HAWK_IMP_HOLD);
+	ASSERT_EQ(0, imp_call(imp, HAWK_IMP_IOC_MAP, HAWK_IMP_BOTH));
+	EXPECT_EQ(-EDQUOT, one(self->fd, HAWK_IOC_ALLOC, 0, &it));
+	EXPECT_EQ(HOST_BLOCKS, stat_pinned(self->fd)) TH_LOG("the first, and no other");
+	EXPECT_EQ(0, one(self->fd, HAWK_IOC_ALLOC, 0, &it));
+	EXPECT_EQ(3 * n + 1, stat_pinned(self->fd)) TH_LOG("the second, and no other");
+	close(imp);
+	for (i = 0; i < 4; i++)
+		close(x[i].fd);
 }
 
 /* The end of the file is the end of its revocable exports. */
