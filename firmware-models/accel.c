@@ -241,7 +241,8 @@ static int accel_set_stuck(const char *val, const struct kernel_param *kp)
 	if (ret)
 		return ret;
 	WRITE_ONCE(accel.stuck, stuck);
-	wake_up_all(&accel.wait);
+	if (accel.wq)	/* not so when insmod sets it */
+		wake_up_all(&accel.wait);
 	return 0;
 }
 
