@@ -102,8 +102,10 @@ bool espace_grew(struct espace *sp, int ret)
 
 	if (ret != -ENOBUFS)
 		return false;
-	if (!hawk_space_grow(sp->space, &g))
+	if (!hawk_space_grow(sp->space, &g)) {
 		hawk_space_grown(sp->space, &g, true);
+		moved_note(sp->e);	/* others may wait for these frames */
+	}
 	return true;
 }
 

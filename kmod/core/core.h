@@ -440,9 +440,9 @@ int hawk_space_leave(struct hawk_space *s, u32 tier);
  * @vt: out, its translation
  *
  * Return: 0; -EINVAL (LID); -EEXIST (LID, or key); -EAGAIN (execute the plan, or
- * if it got no move wait for moves in flight, then call again); -ENOBUFS (the space
- * may have one more chunk: hawk_space_grow(), then call again); -ENOSPC (nothing
- * may be evicted); -EDQUOT (the same, at the quota).
+ * if it got no move wait for moves in flight or for chunks on their way, then call
+ * again); -ENOBUFS (the space may have one more chunk: hawk_space_grow(), then call
+ * again); -ENOSPC (nothing may be evicted); -EDQUOT (the same, at the quota).
  */
 int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64 now,
 		     struct hawk_plan *plan, u64 *vt);

@@ -15,7 +15,8 @@
  *	grow	the chunk is OWNED and counted, its slot is HAWK_SLOT_GROWS
  *	grown	the slot names the chunk, its frames are dealt to the buckets
  * A frame number is learnt under a bucket's lock only after that, so whoever knows
- * one may read its slot without a lock.
+ * one may read its slot without a lock.  Who finds nothing in between waits for the
+ * frames (hawk_window.growing): there is room, it is only not there yet.
  */
 #include "priv.h"
 
@@ -181,6 +182,7 @@ static bool grant(struct hawk_space *s, u32 tier, struct hawk_grant *g)
 		w->free_slot = w->slot[g->slot] & ~HAWK_SLOT_FREE;
 		hawk_store(&w->slot[g->slot], HAWK_SLOT_GROWS);
 		hawk_store(&w->owned, w->owned + 1);
+		hawk_store(&w->growing, w->growing + 1);
 	}
 	hawk_unlock(&t->lock);
 	return ok;
@@ -236,6 +238,9 @@ void hawk_space_grown(struct hawk_space *s, const struct hawk_grant *g, bool ok)
 	hawk_unlock(&t->lock);
 	if (ok)
 		deal(s, g);
+	hawk_lock(&t->lock);
+	hawk_store(&w->growing, w->growing - 1);
+	hawk_unlock(&t->lock);
 }
 
 void hawk_space_unstick(struct hawk_space *s)

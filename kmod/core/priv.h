@@ -86,6 +86,7 @@ struct hawk_window {
 	u32 nslots;		/* chunks it can make use of; constant */
 	u32 limit;		/* chunks it may own now: nslots, or 0 */
 	u32 owned;		/* chunks owned, those on their way included */
+	u32 growing;		/* of these on their way, until their frames are dealt */
 	u32 drain;		/* slot being emptied, or HAWK_NONE */
 	u32 hungry;		/* a bucket that asks for a chunk, plus one */
 	u32 claims;		/* chunks kept back for it beyond its minimum */

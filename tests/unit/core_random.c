@@ -282,8 +282,8 @@ static void really_full(struct model *m)
 static void room_answer(struct model *m, struct hawk_plan *plan, int ret)
 {
 	EXPECT(ret == -EAGAIN || ret == -ENOSPC || ret == -EDQUOT);
-	/* "wait for moves in flight" must not be said when there is none */
-	EXPECT(ret != -EAGAIN || !plan || plan->n || t.h.nmoves);
+	/* "wait" must not be said when no move is in flight and no chunk on its way */
+	EXPECT(ret != -EAGAIN || !plan || plan->n || t.h.nmoves || t.nlate);
 	if (ret != -EAGAIN && !t.h.nmoves)
 		really_full(m);
 }
@@ -704,7 +704,7 @@ static void op_shrink(struct model *m)
 		EXPECT(!busy);
 		drain_end(m, tier);
 	} else if (ret == -EAGAIN) {
-		EXPECT(plan->n || t.h.nmoves);
+		EXPECT(plan->n || t.h.nmoves || t.nlate);
 	} else {
 		EXPECT(ret == -EBUSY && busy && busy <= m->s->frames_per_chunk && !plan->n);
 		EXPECT(any_held(m) || t.h.nmoves);

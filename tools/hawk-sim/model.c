@@ -249,7 +249,7 @@ void model_room(struct sim_space *sp, const struct hawk_plan *plan, int ret)
 	if (ret == -EDQUOT)
 		SAW(no_quota);
 	/* "wait for moves in flight" must not be said when there is none */
-	EXPECT(ret != -EAGAIN || !plan || plan->n || sp->nmoves);
+	EXPECT(ret != -EAGAIN || !plan || plan->n || sp->nmoves || sp->ngrants);
 	/* frames of a chunk that is drained are nobody's */
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (sp->s->win[t].frame && sp->s->win[t].drain != HAWK_NONE)
