@@ -503,6 +503,8 @@ int hawk_block_pin(struct hawk_space *s, u64 lid, u64 now, u64 *vt, struct hawk_
 
 /**
  * hawk_block_repin() - one more pin on a block that the caller has pinned
+ * @s: the space
+ * @ref: the block, as hawk_block_pin() gave it
  *
  * Also while it is FILLING.
  * Return: 0; -ESTALE (no such life, or not pinned); -EOVERFLOW.

@@ -16,6 +16,10 @@ static const struct {
 	{ HAWK_FEAT_TIER_HOST, "tier-host" }, { HAWK_FEAT_TIER_BLK, "tier-blk" },
 	{ HAWK_FEAT_LEASE, "lease" },	      { HAWK_FEAT_ASYNC, "async" },
 	{ HAWK_FEAT_NAMED, "named-spaces" },  { HAWK_FEAT_CRC, "crc" },
+	{ HAWK_FEAT_RECLAIM, "reclaim" },     { HAWK_FEAT_TIER_FORCE, "tier-force" },
+	{ HAWK_FEAT_ATTACH_FD, "attach-fd" }, { HAWK_FEAT_MEMLOCK, "memlock" },
+	{ HAWK_FEAT_IDLE, "idle" },	      { HAWK_FEAT_CANCEL, "cancel" },
+	{ HAWK_FEAT_URING_CMD, "uring-cmd" },
 	{ HAWK_FEAT_EXPORT, "export" },	      { HAWK_FEAT_TIER_MODEL, "tier-model" },
 	{ HAWK_FEAT_STATS_PAGE, "stats-page" },
 };
