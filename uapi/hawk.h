@@ -163,8 +163,8 @@ struct hawk_query {
 enum hawk_tier_kind {
 	HAWK_TIER_HOST = 1,	/* kernel pages on a NUMA node */
 	HAWK_TIER_BLK = 2,	/* block device or file, O_DIRECT */
-	HAWK_TIER_DMABUF = 3,	/* memory of a device, from its dma-buf */
-	HAWK_TIER_MODEL = 4,	/* memory of a simulated device */
+	HAWK_TIER_DMABUF = 3,	/* memory of a device, from its dma-buf; not offered yet */
+	HAWK_TIER_MODEL = 4,	/* memory that another module provides */
 };
 
 /**
