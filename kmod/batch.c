@@ -70,7 +70,7 @@ static int hawk_job_alloc_state(struct hawk_job *job)
 				       GFP_KERNEL_ACCOUNT);
 	job->plan_item = kmalloc_array(HAWK_PLAN_MOVES, sizeof(*job->plan_item),
 				       GFP_KERNEL_ACCOUNT);
-	job->st = kvcalloc(n, sizeof(*job->st), GFP_KERNEL_ACCOUNT);
+	job->st = kvcalloc(n, sizeof(*job->st), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!job->plan.move || !job->plan_item || !job->st)
 		return -ENOMEM;
 	for (i = 0; i < n; i++)
@@ -120,7 +120,8 @@ static struct hawk_job *hawk_job_create(struct hawk_file *f, const struct hawk_b
 	INIT_LIST_HEAD(&job->todo);
 	INIT_LIST_HEAD(&job->blocked);
 	init_llist_head(&job->ready);
-	job->items = kvmalloc_array(arg->count, sizeof(*job->items), GFP_KERNEL_ACCOUNT);
+	job->items = kvmalloc_array(arg->count, sizeof(*job->items),
+				    GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!job->items)
 		goto err_put;
 	ret = -EFAULT;

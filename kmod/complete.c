@@ -19,7 +19,7 @@ static struct hawk_cq *hawk_cq_create(u32 entries, struct eventfd_ctx *eventfd)
 	if (!cq)
 		return NULL;
 	cq->bytes = PAGE_ALIGN(struct_size(cq->ring, cqe, entries));
-	cq->ring = __vmalloc(cq->bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	cq->ring = __vmalloc(cq->bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
 	if (!cq->ring) {
 		kfree(cq);
 		return NULL;

@@ -393,8 +393,10 @@ static struct hawk_dmabuf *hawk_dmabuf_alloc(struct hawk_file *f, const struct h
 			goto err_put;
 		x->user = get_uid(f->user);
 	}
-	x->refs = kvmalloc_array(arg->count, sizeof(*x->refs), GFP_KERNEL_ACCOUNT);
-	x->pages = kvmalloc_array(x->bytes >> PAGE_SHIFT, sizeof(*x->pages), GFP_KERNEL_ACCOUNT);
+	x->refs = kvmalloc_array(arg->count, sizeof(*x->refs),
+				 GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	x->pages = kvmalloc_array(x->bytes >> PAGE_SHIFT, sizeof(*x->pages),
+				  GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (x->refs && x->pages)
 		return x;
 

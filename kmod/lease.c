@@ -32,7 +32,8 @@ static void hawk_lease_expire(struct work_struct *work)
 /* Room for @max blocks; the caller fills in @n and @ref. */
 struct hawk_lease *hawk_lease_alloc(struct hawk_file *f, u32 max)
 {
-	struct hawk_lease *l = kvmalloc(struct_size(l, ref, max), GFP_KERNEL_ACCOUNT);
+	struct hawk_lease *l = kvmalloc(struct_size(l, ref, max),
+					GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 
 	if (!l)
 		return NULL;

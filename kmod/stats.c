@@ -220,7 +220,8 @@ static int hawk_stats_alloc_page(struct hawk_as *as)
 	lockdep_assert_held(&as->stats.lock);
 	if (as->stats.page)
 		return 0;
-	p = __vmalloc(PAGE_ALIGN(sizeof(*p)), GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	p = __vmalloc(PAGE_ALIGN(sizeof(*p)),
+		      GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
 	if (!p)
 		return -ENOMEM;
 	p->size = sizeof(*p);
