@@ -52,7 +52,7 @@ diff "$tmp/want" "$tmp/have" >"$tmp/log"
 ok $? "it has every source of the module and nothing else"
 (for script in "$tmp"/pkg/DEBIAN/p*; do sh -n "$script" || exit 1; done) >"$tmp/log" 2>&1
 ok $? "its scripts are in order"
-! grep -rn '@[A-Z]*@' "$tmp/pkg" >"$tmp/log"
+! grep -rnI '@[A-Z]*@' "$tmp/pkg" >"$tmp/log"
 ok $? "no placeholder is left in it"
 
 openssl req -new -x509 -nodes -newkey rsa:2048 -days 2 -subj "/CN=hawk throwaway key/" \
