@@ -212,6 +212,7 @@ size_t build_struct(void *buf, const struct fuzz_call *c)
 	case HAWK_IOC_TIER_ADD: return build_tier_add(buf, c);
 	case HAWK_IOC_TIER_REMOVE:
 		((struct hawk_tier_remove *)buf)->tier = c->a[0];
+		((struct hawk_tier_remove *)buf)->flags = c->a[1];
 		return sizeof(struct hawk_tier_remove);
 	case HAWK_IOC_TIER_INFO:
 		((struct hawk_tier_info *)buf)->tier = c->a[0];
