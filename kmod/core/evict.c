@@ -93,14 +93,12 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier,
 		       struct hawk_want *w, u32 *tier, u32 *frame)
 {
 	u32 t, home = b - s->bucket;
-	bool grows = false;
 	int ret;
 
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		if (!(hawk_load(&s->flash_tiers) & (1u << t)))
 			continue;
 		*tier = t;
-		grows |= !!hawk_load(&s->win[t].growing);
 		*frame = hawk_res_pop(s, b, t);
 		if (*frame != HAWK_NONE)
 			return 0;
@@ -108,8 +106,6 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier,
 		if (ret)
 			return ret;
 	}
-	if (grows)
-		return -EAGAIN;	/* nothing need be dropped for its frames */
 	for (t = 0; t < HAWK_TIERS_MAX && !w->ahead; t++) {
 		if (!(hawk_load(&s->flash_tiers) & (1u << t)))
 			continue;
