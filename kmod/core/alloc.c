@@ -52,9 +52,9 @@ static int take_room(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 
 	if (ret)
 		return ret;
-	ret = hawk_spare_block(s, b, w);
-	if (!ret && map && !b->fl[HAWK_RES_MAP].n)
-		ret = hawk_want_ask(s, w, b - s->bucket, HAWK_RES_MAP, HAWK_REACH_ALL) ?: -ENOSPC;
+	ret = hawk_spare_slot(s, b, HAWK_RES_BLOCK, w);
+	if (!ret && map)
+		ret = hawk_spare_slot(s, b, HAWK_RES_MAP, w);
 	if (ret)
 		hawk_res_push(s, b, *got, *frame);
 	return ret;
@@ -188,8 +188,9 @@ static int fork_locked(struct hawk_space *s, struct hawk_block *blk, u64 new_lid
 		return -EAGAIN;
 	if (blk->nmaps >= HAWK_ALIAS_MAX)
 		return -ENOSPC;
-	if (!s->bucket[there].fl[HAWK_RES_MAP].n)
-		return hawk_want_ask(s, w, there, HAWK_RES_MAP, HAWK_REACH_ALL) ?: -ENOSPC;
+	ret = hawk_spare_slot(s, &s->bucket[there], HAWK_RES_MAP, w);
+	if (ret)
+		return ret;
 	hawk_vtlb_set(s, hawk_map_insert(s, new_lid, chain, blk), hawk_block_vt(s, blk));
 	return 0;
 }
@@ -197,6 +198,7 @@ static int fork_locked(struct hawk_space *s, struct hawk_block *blk, u64 new_lid
 int hawk_block_fork(struct hawk_space *s, u64 lid, u64 new_lid)
 {
 	struct hawk_want w = { .plan = NULL };
+	bool leased = false;
 	struct hawk_block *blk;
 	struct hawk_ref ref;
 	u32 home;
@@ -210,8 +212,13 @@ int hawk_block_fork(struct hawk_space *s, u64 lid, u64 new_lid)
 		blk = ref_lock_pair(s, ref, home, new_lid);
 		if (!blk)
 			return -ENOENT;
+		/* or it might be forgotten to make room for its own LID */
+		blk->leases += !leased;
+		leased = true;
 		ret = fork_locked(s, blk, new_lid, &w);
+		blk->leases -= ret != -ENOBUFS;
 		hawk_pair_unlock(s, home, hawk_home(s, new_lid));
+		hawk_map_reap(s, hawk_home(s, new_lid));
 		if (ret != -ENOBUFS)
 			return ret;
 		hawk_want_fetch(s, &w, hawk_home(s, new_lid));

@@ -100,7 +100,7 @@ enum hawk_reason {
 	HAWK_WHY_NO_FLASH,	/* the space has no flash tier */
 	HAWK_WHY_FULL,		/* flash is full and nothing on it may be forgotten */
 	HAWK_WHY_COLDER,	/* colder than the one that wants its place on flash */
-	HAWK_WHY_SLOT,		/* a new block wants its slot */
+	HAWK_WHY_SLOT,		/* a new block or LID wants its slot */
 	HAWK_WHY_FAILED,	/* the write failed */
 	HAWK_WHY_DRAIN,		/* its chunk is taken away and no other has room */
 };
@@ -554,7 +554,8 @@ int hawk_block_reload(struct hawk_space *s, u64 lid, u32 tier, u64 now, struct h
  * @new_lid: its further LID, free
  *
  * Return: 0, -ENOENT, -EEXIST, -EINVAL, -EAGAIN (FILLING, or the last block of
- * @new_lid has a move in flight), -ENOSPC (no LID slot).
+ * @new_lid or one that may be forgotten for its LIDs has a move in flight), -ENOSPC (no
+ * LID slot and nothing may be forgotten, or the block has 4096 LIDs).
  */
 int hawk_block_fork(struct hawk_space *s, u64 lid, u64 new_lid);
 

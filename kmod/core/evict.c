@@ -311,14 +311,32 @@ static bool forget(struct hawk_space *s, struct hawk_bucket *b, u32 tiers,
 	return false;
 }
 
+/* Best one that is on flash only. */
+static bool forget_any(struct hawk_space *s, struct hawk_bucket *b, const struct hawk_want *w)
+{
+	return forget(s, b, hawk_load(&s->flash_tiers), w) ||
+	       forget(s, b, hawk_load(&s->host_tiers), w);
+}
+
+/* A block that is being written or read can be forgotten when that has ended. */
+static bool moving(const struct hawk_bucket *b)
+{
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (b->moving[t])
+			return true;
+	return false;
+}
+
 /*
- * See that a block slot is free, if need be by forgetting a block: best one that
- * is on flash only, then one here, then one in another bucket.
+ * See that a slot for a block or a LID (@res) is free, if need be by forgetting a
+ * block: one here, then one in another bucket.
  * Return: 0; -EAGAIN; -ENOBUFS; -ENOSPC.
  */
-int hawk_spare_block(struct hawk_space *s, struct hawk_bucket *b, struct hawk_want *w)
+int hawk_spare_slot(struct hawk_space *s, struct hawk_bucket *b, u32 res, struct hawk_want *w)
 {
-	u32 home = b - s->bucket, res = HAWK_RES_BLOCK;
+	u32 home = b - s->bucket;
 
 	if (b->fl[res].n)
 		return 0;
@@ -326,16 +344,13 @@ int hawk_spare_block(struct hawk_space *s, struct hawk_bucket *b, struct hawk_wa
 		return -ENOBUFS;
 	if (hawk_want_ask(s, w, home, res, HAWK_REACH_ALL))
 		return -ENOBUFS;
-	if (forget(s, b, hawk_load(&s->flash_tiers), w) ||
-	    forget(s, b, hawk_load(&s->host_tiers), w))
-		goto ended;
-	/* a block that is being written can be forgotten when that has ended */
+	if (forget_any(s, b, w)) {
+		if (b->fl[res].n)
+			return 0;
+		return hawk_want_ask(s, w, home, res, HAWK_REACH_REAP) ?: -ENOSPC;
+	}
+	w->again |= moving(b);
 	return hawk_want_ask(s, w, home, res, HAWK_REACH_EVICT) ?: w->again ? -EAGAIN : -ENOSPC;
-
-ended:
-	if (b->fl[res].n)
-		return 0;
-	return hawk_want_ask(s, w, home, res, HAWK_REACH_REAP) ?: -ENOSPC;
 }
 
 /* Make a spare in bucket @b.  Return: as evict_one(). */
@@ -345,9 +360,11 @@ static int evict_spare(struct hawk_space *s, struct hawk_bucket *b, u32 res,
 	u32 frame;
 	int ret;
 
-	if (res == HAWK_RES_BLOCK)
-		return forget(s, b, hawk_load(&s->flash_tiers), w) ||
-		       forget(s, b, hawk_load(&s->host_tiers), w) ? 0 : -ENOSPC;
+	if (res >= HAWK_TIERS_MAX) {
+		if (forget_any(s, b, w))
+			return 0;
+		return moving(b) ? -EAGAIN : -ENOSPC;
+	}
 	ret = evict_one(s, b, res, w, &frame);
 	if (!ret)
 		hawk_res_push(s, b, res, frame);
@@ -387,6 +404,13 @@ static int evict_from(struct hawk_space *s, u32 from, u32 res, struct hawk_want 
 	}
 }
 
+/* What a forgotten block leaves: its LIDs may have been in any bucket, also in @home. */
+static bool fetch_left(struct hawk_space *s, u32 home, u32 res)
+{
+	return hawk_load(&s->bucket[home].fl[res].n) ||
+	       hawk_res_refill(s, home, res, s->nbuckets);
+}
+
 /* Bucket @home has nothing left to evict: let another one evict for it. */
 static int fetch_evicted(struct hawk_space *s, struct hawk_want *w, u32 home)
 {
@@ -399,6 +423,8 @@ static int fetch_evicted(struct hawk_space *s, struct hawk_want *w, u32 home)
 		ret = evict_from(s, from, w->res, &there);
 		if (ret == -ENOBUFS || (!ret && hawk_res_steal(s, from, home, w->res)))
 			return ret;
+		if (!ret && w->res == HAWK_RES_MAP && fetch_left(s, home, w->res))
+			return 0;
 		if (ret == -EAGAIN)
 			w->again = true;
 		if (w->plan && w->plan->n > n)
@@ -415,9 +441,10 @@ int hawk_want_fetch(struct hawk_space *s, struct hawk_want *w, u32 home)
 {
 	if (w->reach == HAWK_REACH_EVICT)
 		return fetch_evicted(s, w, home);
-	if (w->reach == HAWK_REACH_REAP)
-		return 0;	/* that, the caller's hawk_map_reap() did */
-	return refill(s, w, home);
+	if (w->reach != HAWK_REACH_REAP)
+		return refill(s, w, home);
+	fetch_left(s, home, w->res);	/* the caller's hawk_map_reap() did the rest */
+	return 0;
 }
 
 /* Nothing more to try: is it the tier that is full, or the space's quota? */

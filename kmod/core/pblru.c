@@ -37,16 +37,20 @@ bool hawk_res_steal(struct hawk_space *s, u32 from, u32 home, u32 res)
 	return true;
 }
 
-/* Bring things of kind @res to bucket @home from @probes neighbours.  No lock is held. */
-void hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes)
+/*
+ * Bring things of kind @res to bucket @home from @probes neighbours.  No lock is held.
+ * Return: whether there were any.
+ */
+bool hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes)
 {
 	u32 i, mask = s->nbuckets - 1;
 
 	for (i = 1; i <= probes && i <= mask; i++)
 		if (hawk_res_steal(s, (home + i) & mask, home, res))
-			return;
+			return true;
 	if (res < HAWK_TIERS_MAX && probes >= mask)
 		hawk_store(&s->dry[res], 1);
+	return false;
 }
 
 /* Is a cheap refill worth giving up the lock for? */

@@ -441,7 +441,7 @@ static inline void hawk_map_reap(struct hawk_space *s, u32 home)
 }
 
 /* pblru.c: free lists, recency, victims */
-void hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes);
+bool hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes);
 bool hawk_res_steal(struct hawk_space *s, u32 from, u32 home, u32 res);
 bool hawk_res_hint(struct hawk_space *s, u32 home, u32 res);
 void hawk_lru_add(struct hawk_space *s, struct hawk_block *blk);
@@ -476,7 +476,7 @@ int hawk_want_ask(struct hawk_space *s, struct hawk_want *w, u32 home, u32 res,
 int hawk_want_fetch(struct hawk_space *s, struct hawk_want *w, u32 home);
 int hawk_host_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		    struct hawk_want *w, u32 *got, u32 *frame);
-int hawk_spare_block(struct hawk_space *s, struct hawk_bucket *b, struct hawk_want *w);
+int hawk_spare_slot(struct hawk_space *s, struct hawk_bucket *b, u32 res, struct hawk_want *w);
 int hawk_room_error(struct hawk_space *s, struct hawk_bucket *b, int ret);
 int hawk_write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
 		     struct hawk_want *w);

@@ -439,6 +439,96 @@ static void few_block_slots(void **state)
 	fix_fini(&f);
 }
 
+/*
+ * LIDs run out before blocks do, as forks have them: then blocks go for their LIDs, but
+ * neither what is held nor what is being forked.
+ */
+static void lids_run_out(void **state)
+{
+	struct hawk_ref ref[2];
+	struct fix f;
+	u64 vt;
+	u32 i;
+
+	(void)state;
+	fix_init(&f, 2, 0, 1, 8);
+	for (i = 0; i < 4; i++)
+		fill(&f, i);
+	ref[0] = pin(&f, 0);
+	ref[1] = pin(&f, 1);
+	for (i = 0; i < 12; i++)
+		assert_int_equal(hawk_block_fork(f.s, LID(i < 6 ? 0 : 2), LID(100 + i)), 0);
+	/* all 16 are in use: the coldest that nobody holds pays for the next one */
+	touch(&f, 2);
+	assert_int_equal(hawk_block_fork(f.s, LID(1), LID(200)), 0);
+	expect(&f, 0, "hhh-");
+	/* the source of a fork is not forgotten for its own LID */
+	assert_int_equal(hawk_block_fork(f.s, LID(2), LID(201)), -ENOSPC);
+	expect(&f, 0, "hhh-");
+	/* for another block it is, and leaves all its LIDs */
+	fill(&f, 4);
+	expect(&f, 0, "hh--h");
+	pin(&f, 4);
+	for (i = 0; i < 6; i++)
+		assert_int_equal(hawk_block_fork(f.s, LID(0), LID(300 + i)), 0);
+	assert_int_equal(stats(&f).evict_drop, 2);
+	/* nothing is left that may go */
+	assert_int_equal(hawk_block_fork(f.s, LID(0), LID(400)), -ENOSPC);
+	assert_int_equal(hawk_block_alloc(f.s, LID(5), NULL, 0, ++f.now, NULL, &vt), -ENOSPC);
+	expect(&f, 0, "hh--h");
+	for (i = 0; i < 2; i++)
+		assert_int_equal(hawk_block_unpin(f.s, ref[i]), 0);
+	fix_fini(&f);
+}
+
+/* The same, with LIDs and blocks to give them up in other buckets. */
+static void lids_come_from_afar(void **state)
+{
+	struct hawk_ref ref;
+	struct fix f;
+	u32 i;
+
+	(void)state;
+	fix_init(&f, 4, 0, 8, 8);
+	for (i = 0; i < 4; i++)
+		fill(&f, i);
+	ref = pin(&f, 0);
+	for (i = 0; i < 12; i++)
+		assert_int_equal(hawk_block_fork(f.s, LID(i % 4), LID(100 + i)), 0);
+	for (i = 0; i < 12; i++)
+		assert_int_equal(hawk_block_fork(f.s, LID(0), LID(200 + i)), 0);
+	expect(&f, 0, "h---");
+	assert_int_equal(hawk_block_fork(f.s, LID(0), LID(300)), -ENOSPC);
+	assert_int_equal(hawk_block_unpin(f.s, ref), 0);
+	for (i = 4; i < 16; i++)
+		fill(&f, i);
+	expect(&f, 0, "----");
+	fix_fini(&f);
+}
+
+/* A block that may be forgotten for its LIDs is being written: worth waiting for. */
+static void lids_wait_for_moves(void **state)
+{
+	struct hawk_ref ref;
+	struct fix f;
+	u32 i;
+
+	(void)state;
+	fix_init(&f, 1, 1, 1, 2);
+	fill(&f, 0);
+	fill(&f, 1);
+	ref = pin(&f, 0);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(hawk_block_fork(f.s, LID(0), LID(100 + i)), 0);
+	assert_int_equal(host_space_writeback(f.s, 0, 1024, host_plan(&f.h, 1)), 1);
+	assert_int_equal(hawk_block_fork(f.s, LID(0), LID(102)), -EAGAIN);
+	host_run(&f.h);
+	assert_int_equal(hawk_block_fork(f.s, LID(0), LID(102)), 0);
+	expect(&f, 0, "h-");
+	assert_int_equal(hawk_block_unpin(f.s, ref), 0);
+	fix_fini(&f);
+}
+
 static void quotas(void **state)
 {
 	struct hawk_space_params p = {
@@ -652,6 +742,9 @@ int main(void)
 		cmocka_unit_test(dry_bucket_evicts_elsewhere),
 		cmocka_unit_test(no_loss_while_there_is_room),
 		cmocka_unit_test(few_block_slots),
+		cmocka_unit_test(lids_run_out),
+		cmocka_unit_test(lids_come_from_afar),
+		cmocka_unit_test(lids_wait_for_moves),
 		cmocka_unit_test(quotas),
 		cmocka_unit_test(preferred_tier),
 		cmocka_unit_test(hit_rate_near_global_lru),

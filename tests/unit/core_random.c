@@ -267,10 +267,9 @@ static void really_full(struct model *m)
 	u32 i, tier;
 	u64 vt;
 
-	if (!spares(m, HAWK_RES_MAP))
-		return;
 	for (tier = 0; tier < 2; tier++)
-		EXPECT(!spares(m, tier) || !spares(m, HAWK_RES_BLOCK));
+		EXPECT(!spares(m, tier) || !spares(m, HAWK_RES_BLOCK) ||
+		       !spares(m, HAWK_RES_MAP));
 	for (i = 0; i < LIDS; i++)
 		if (m->lid[i] >= 0 && look(m, i) && !held(&m->obj[m->lid[i]])) {
 			EXPECT(!hawk_block_ref(m->s, lid_of(i), &vt, &ref));

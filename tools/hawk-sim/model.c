@@ -199,13 +199,14 @@ static void really_full(struct sim_space *sp)
 	u64 vt;
 
 	if (!model_spares(sp, HAWK_RES_MAP))
-		return;
+		SAW(no_lid_slot);
 	if (!model_spares(sp, HAWK_RES_BLOCK))
 		SAW(no_block_slot);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (sp->s->host_tiers & (1u << t))
 			EXPECT((!model_spares(sp, t) && !hawk_window_has_room(sp->s, t)) ||
-			       !model_spares(sp, HAWK_RES_BLOCK));
+			       !model_spares(sp, HAWK_RES_BLOCK) ||
+			       !model_spares(sp, HAWK_RES_MAP));
 	for (i = 0; i < SIM_LIDS; i++)
 		if (sp->lid[i] >= 0 && model_look(sp, i) && !obj_held(&sp->obj[sp->lid[i]])) {
 			EXPECT(!hawk_block_ref(sp->s, sp->id[i], &vt, &ref));

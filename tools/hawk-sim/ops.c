@@ -361,6 +361,18 @@ enum verdict op_read(struct sim_client *c, struct sim_space *sp)
 
 /* ---- sharing ---- */
 
+/* "No LID" must not be said while one is free or a block may be forgotten. */
+static void fork_full(struct sim_space *sp, int o)
+{
+	u32 i;
+
+	SAW(no_lid_slot);
+	EXPECT(!model_spares(sp, HAWK_RES_MAP));
+	for (i = 0; i < SIM_LIDS; i++)
+		if (sp->lid[i] >= 0 && sp->lid[i] != o && model_look(sp, i))
+			EXPECT(obj_held(&sp->obj[sp->lid[i]]));
+}
+
 enum verdict op_fork(struct sim_client *c, struct sim_space *sp)
 {
 	int ret, o;
@@ -388,6 +400,8 @@ enum verdict op_fork(struct sim_client *c, struct sim_space *sp)
 		return OP_AGAIN;
 	}
 	EXPECT(ret == -ENOSPC || ret == -EAGAIN);
+	if (ret == -ENOSPC && !sp->nmoves)
+		fork_full(sp, o);
 	return OP_QUIT;
 }
 

@@ -43,6 +43,7 @@
 	X(no_room, "no room in the tier")					\
 	X(no_quota, "no room within the quota")					\
 	X(no_block_slot, "all block slots in use")				\
+	X(no_lid_slot, "all LID slots in use, and nothing to forget for them")	\
 	X(vt_table, "a LID without room in the vTLB")				\
 	X(vt_moved, "an optimistic reader saw its block move")			\
 	X(vt_held, "an optimistic reader's bytes were good")			\
