@@ -211,6 +211,22 @@ static void hawk_job_settle(struct hawk_job *job)
 	hawk_job_unblock(job, U64_MAX);
 }
 
+/*
+ * The status of an item that nobody waits for any longer.  UNSHARE may have moved the
+ * pin to a copy that is still being made: nobody may take that for good.
+ */
+static int hawk_item_abandon(struct hawk_job *job, u32 i, int status)
+{
+	struct hawk_item_state *st = &job->st[i];
+
+	if (!st->copied)
+		return status;
+	if (!atomic_read_acquire(&st->moves))	/* pairs with hawk_io_tell_job() */
+		return job->op->step(job, i);
+	hawk_pin_drop(job->f, job->items[i].lid, job->items[i].vt);
+	return status;
+}
+
 /* Waiting is over: all that is not done gets @status. */
 static void hawk_job_give_up(struct hawk_job *job, int status)
 {
@@ -222,7 +238,8 @@ static void hawk_job_give_up(struct hawk_job *job, int status)
 		list_del_init(&job->st[i].node);
 		if (i < job->limit && (job->arg.flags & HAWK_BATCH_PREFIX))
 			hawk_job_cut(job, i);
-		hawk_item_finish(job, i, i > job->limit ? -ECANCELED : status);
+		hawk_item_finish(job, i, i > job->limit ? -ECANCELED :
+						 hawk_item_abandon(job, i, status));
 	}
 }
 

@@ -501,8 +501,9 @@ struct hawk_item {
  * UNSHARE   the caller has @lid pinned and wants to write: if the block has other
  *           LIDs, @lid gets a private copy, to which the caller's pin moves; if not,
  *           the block loses its key (EBUSY: others have it pinned or leased).
- *           FILLING either way.  ENOMEM: the copy could not be handed over and is
- *           gone, and with it the pin and @lid
+ *           FILLING either way.  ENOMEM, EIO: the copy could not be handed over, or
+ *           made, and is gone, and with it the pin and @lid; also if the copy had
+ *           begun when the deadline passed, a signal came or the call was canceled
  * FREE      by LID: forget the LID, and the block with its last LID; by key:
  *           forget the key.  EBUSY: pinned by somebody, or leased
  * TRANSLATE @lid -> @vt, as the mapped vTLB would

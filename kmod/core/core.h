@@ -81,6 +81,9 @@ struct hawk_plan {
  *
  * Each move of a plan must be completed exactly once, whether it was tried or
  * not (-ECANCELED).  Afterwards waiters for the block should look again.
+ *
+ * After a COPY with a @result other than 0 the bytes of the new block are nothing: the
+ * host drops the pin that hawk_block_unshare() gave, which ends the block and its LID.
  */
 void hawk_move_complete(struct hawk_move *m);
 

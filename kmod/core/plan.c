@@ -138,6 +138,7 @@ static void copy_done(struct hawk_space *s, const struct hawk_move *m)
 		hawk_unlock(&s->bucket[home].lock);
 		hawk_map_reap(s, home);
 	}
+	hawk_note_spares(s);	/* a block that nobody waited for is gone */
 }
 
 void hawk_move_complete(struct hawk_move *m)

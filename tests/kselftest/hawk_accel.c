@@ -275,6 +275,30 @@ TEST_F_TIMEOUT(accel, stuck_engine, 300)
 	EXPECT_EQ(0, check_block(self->fd, self->win, 2000 + MORE - 1));
 }
 
+/* A private copy that is not made in time, or not at all: nobody can take it for good. */
+TEST_F_TIMEOUT(accel, stuck_copy, 300)
+{
+	struct hawk_item it = { .lid = LID(0), .arg = LID(1) };
+	struct hawk_batch b = {
+		.size = sizeof(b), .count = 1, .items = (uintptr_t)&it, .tier = HAWK_TIER_ANY,
+	};
+
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, 0, 1));
+	ASSERT_EQ(0, one(self->fd, HAWK_IOC_FORK, 0, &it));
+	ASSERT_EQ(0, lid_call(self->fd, HAWK_IOC_PIN, LID(1)));
+	ASSERT_EQ(0, param_set("stuck", "Y"));
+	it = (struct hawk_item){ .lid = LID(1) };
+	b.deadline_ns = now_ns() + 100000000;
+	ASSERT_EQ(0, dev_call(self->fd, HAWK_IOC_UNSHARE, &b));
+	EXPECT_EQ(-ETIME, it.status);
+	EXPECT_NE(0, lid_call(self->fd, HAWK_IOC_PUT, LID(1))) TH_LOG("its pin went with it");
+	ASSERT_EQ(0, param_set("reset", "1"));
+	while (lid_call(self->fd, HAWK_IOC_TRANSLATE, LID(1)) != -ENOENT)
+		poll(NULL, 0, 10);
+	EXPECT_EQ(-ENOENT, lid_call(self->fd, HAWK_IOC_UNPIN, LID(1)));
+	EXPECT_EQ(0, check_block(self->fd, self->win, 0)) TH_LOG("the other LID's is as it was");
+}
+
 /* Live and pinned blocks, and an importer that holds one. */
 TEST_F_TIMEOUT(accel, surprise_removal, 300)
 {
