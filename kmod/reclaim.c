@@ -3,8 +3,8 @@
  * reclaim.c - who has to give chunks back, and to whom
  *
  *	to a space	that had to evict because the tier was full: from the one that
- *			has most above its minimum, as long as that has 2 more than
- *			the one that gets it
+ *			has most above its minimum, as long as that is 2 more than
+ *			the one that gets it has
  *	to the system	when it needs memory: the shrinker of host tiers
  *	to nobody	when a tier leaves, by order or because it is lost
  *
@@ -112,12 +112,15 @@ static bool hawk_reclaim_one(struct hawk_mem *m, s64 least, struct hawk_as *clai
 static void hawk_reclaim_share(struct hawk_mem *m, u32 tier)
 {
 	struct hawk_as *as = NULL;
+	s64 least;
 
 	while ((as = hawk_as_next(as))) {
 		if (!test_bit(tier, &as->starved_tiers))
 			continue;
+		/* A minimum is its owner's, also if this one is far below its own. */
+		least = max_t(s64, hawk_space_excess(as->space, tier) + 2, 1);
 		if (m && as->mem[tier] == m && !READ_ONCE(m->lost) &&
-		    hawk_reclaim_one(m, hawk_space_excess(as->space, tier) + 2, as)) {
+		    hawk_reclaim_one(m, least, as)) {
 			as->unclaim_at[tier] = (jiffies + msecs_to_jiffies(HAWK_CLAIM_MS)) | 1;
 			atomic64_inc(&as->claims);
 		}

@@ -4,7 +4,7 @@
  *
  * A space that had to evict although it may own more is starved (run_end() notes
  * it).  The keeper then takes one chunk from the space that has most above its
- * minimum, if that has at least two more than the starved one: its blocks move to
+ * minimum, if that is at least two more than the starved one has: its blocks move to
  * flash, or are dropped if that is full, the chunk is zeroed and kept for the one
  * it was taken for.  Who cannot go on without room does this himself.
  *
@@ -77,6 +77,7 @@ static struct espace *donor_get(struct embed *e, const struct espace *asker, u32
 	struct espace *sp, *donor = NULL;
 	s64 excess, most = hawk_space_excess(asker->space, tier) + 2;
 
+	most = most > 0 ? most : 1;	/* a minimum is its owner's */
 	pthread_mutex_lock(&e->admin);
 	for (sp = e->spaces; sp; sp = sp->next) {
 		if (sp == asker || !sp->refs)

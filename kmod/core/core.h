@@ -353,7 +353,7 @@ s64 hawk_space_excess(struct hawk_space *s, u32 tier);
  * had no free chunk.
  *
  * The host then takes a chunk from the space with the largest excess, if that is at
- * least 2 more than the excess of this one.
+ * least 2 more than the excess of this one, and more than 0: a minimum is its owner's.
  */
 bool hawk_space_starved(struct hawk_space *s, u32 tier);
 

@@ -425,6 +425,7 @@ static bool fair(struct fix *f, struct hawk_space **s, u32 n, struct hawk_space 
 	s64 most = hawk_space_excess(asker, HOST) + 2;
 	u32 i, slot;
 
+	most = most > 0 ? most : 1;
 	for (i = 0; i < n; i++)
 		if (s[i] && hawk_space_excess(s[i], HOST) >= most) {
 			most = hawk_space_excess(s[i], HOST);

@@ -264,7 +264,7 @@ static void share(u32 tier)
 			most = excess;
 		}
 	}
-	if (rich && most >= hawk_space_excess(poor->s, tier) + 2)
+	if (rich && most > 0 && most >= hawk_space_excess(poor->s, tier) + 2)
 		drain_begin(rich, tier, poor, false);
 }
 
