@@ -167,12 +167,14 @@ bool share_now(struct espace *sp)
 {
 	struct embed *e = sp->e;
 	bool again = false;
-	u32 t;
+	u32 t, starved;
 
 	if (pthread_mutex_trylock(&e->drain_lock))
 		return true;
+	/* another batch may have noted it for the keeper meanwhile */
+	starved = __atomic_exchange_n(&sp->starved, 0, __ATOMIC_RELAXED);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		if (sp->win[t].base && hawk_space_starved(sp->space, t))
+		if (sp->win[t].base && (hawk_space_starved(sp->space, t) || starved & 1u << t))
 			again |= share(sp, t);
 	drain_end(e);
 	return again;

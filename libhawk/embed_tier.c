@@ -201,6 +201,7 @@ static int tier_register(struct embed *e, struct etier *new, u32 kind, u32 *id)
 	if (ret)
 		return hawk_fail(ret, "adding a tier");
 	t = &e->tier[*id];
+	pthread_mutex_lock(&t->lock);	/* clean_tier() may look */
 	t->fd = new->fd;
 	t->base = new->base;
 	t->bytes = new->bytes;
@@ -210,6 +211,7 @@ static int tier_register(struct embed *e, struct etier *new, u32 kind, u32 *id)
 	t->write_bytes = 0;
 	t->io_errors = 0;
 	t->kind = kind;
+	pthread_mutex_unlock(&t->lock);
 	return 0;
 }
 
@@ -241,8 +243,11 @@ int embed_tier_del(struct hawk *h, unsigned int tier, unsigned int flags)
 	embed_clean(e);
 	pthread_mutex_lock(&e->admin);
 	ret = hawk_tier_remove(e->engine, tier);
-	if (!ret)
+	if (!ret) {
+		pthread_mutex_lock(&e->tier[tier].lock);
 		embed_tier_free(&e->tier[tier]);
+		pthread_mutex_unlock(&e->tier[tier].lock);
+	}
 	pthread_mutex_unlock(&e->admin);
 	return ret ? hawk_fail(ret, "removing tier %u", tier) : 0;
 }

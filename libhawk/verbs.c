@@ -123,7 +123,10 @@ static int unshare_one(struct run *r, struct hawk_item *it)
 	if (ret)
 		return ret;
 	it->vt = vt;
-	return window_map(kv->sp, HAWK_VT_TIER(vt), HAWK_VT_FRAME(vt));
+	ret = window_map(kv->sp, HAWK_VT_TIER(vt), HAWK_VT_FRAME(vt));
+	if (ret)
+		pins_drop(kv, it->lid, vt);	/* ends it */
+	return ret;
 }
 
 static int verb_unshare(struct ekv *kv, struct hawk_batch *b)

@@ -107,13 +107,13 @@ static int map_slot(struct espace *sp, u32 tier, u32 slot, u32 chunk)
 	pthread_mutex_lock(&t->lock);
 	if (w->chunk[slot] == chunk)
 		goto out_unlock;
-	drop_user(t, sp, w->chunk[slot]);
 	if (mmap(w->base + slot * slot_bytes(sp), slot_bytes(sp), PROT_READ | PROT_WRITE,
 		 MAP_SHARED | MAP_FIXED, t->fd,
 		 (off_t)chunk * HAWK_CHUNK_BYTES) == MAP_FAILED) {
 		ret = -ENOMEM;
-		goto out_unlock;
+		goto out_unlock;	/* the one before may still be there: window_forget() */
 	}
+	drop_user(t, sp, w->chunk[slot]);
 	t->user[chunk].sp = sp;
 	t->user[chunk].slot = slot;
 	hawk_store_release(&w->chunk[slot], chunk);
