@@ -426,6 +426,7 @@ u32 hawk_space_drain_finish(struct hawk_space *s, u32 tier, struct hawk_space *c
  * @tier: tier id
  *
  * Its quota there is 0 from now on.  Without a host tier left alloc gives -ENOSPC.
+ * Serialised by the host per space.
  * Return: 0 (also if it had no part); -EBUSY: it owns chunks, or is growing.
  */
 int hawk_space_leave(struct hawk_space *s, u32 tier);
