@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# hawk.ko is built by kbuild (Kbuild, tools/lab/build-module), here are its man
-# page and the test of its ABI.
+# hawk.ko is built by kbuild (Kbuild, tools/lab/build-module), here is its man page.
 
 MANPAGES += kmod/man/hawk.4
 
@@ -14,14 +13,6 @@ $(COUNTED_CORE_OBJS): $(BUILD)/obj/counted/%.o: %.c | $(BUILD)/.packages \
 	@mkdir -p $(@D)
 	@echo "  CC      $< (counted)"
 	@$(CC) $(CFLAGS_COMMON) $(CFLAGS) $(COUNTED_CFLAGS) -c -o $@ $<
-
-TESTS_UNIT += $(BUILD)/tests/abi
-$(BUILD)/tests/abi: $(BUILD)/obj/tests/unit/abi.o
-	@mkdir -p $(@D)
-	@echo "  LD      $@"
-	@$(CC) -m32 -fsyntax-only -I$(BUILD)/include \
-		-isystem /usr/include/$(shell $(CC) -print-multiarch) tests/unit/abi.c
-	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $<
 
 ## modules	hawk.ko for both lab kernels, build/kmod-KERNEL/hawk.ko
 MODULE_KERNELS := 6.1 6.12

@@ -172,6 +172,7 @@ static void hawk_stats_write(struct hawk_as *as)
 	struct hawk_stats_page *p = as->stats.page;
 
 	BUILD_BUG_ON(sizeof(st) > sizeof(p->stats));
+	BUILD_BUG_ON(HAWK_STATS_OP(HAWK_IOC_TRANSLATE) >= HAWK_STATS_OPS);
 	lockdep_assert_held(&as->stats.lock);
 	hawk_space_stats(as->space, &st);
 	WRITE_ONCE(p->seq, p->seq + 1);
