@@ -9,54 +9,16 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "hawk_fixture.h"
+#include "hawk_named.h"
 
 #define NAME	"test-life"
-
-static int named_create(int fd, uint32_t host, uint32_t mode)
-{
-	struct hawk_space_create sc = space_args(HOST_BLOCKS);
-
-	sc.flags = HAWK_SPACE_NAMED;
-	sc.mode = mode;
-	strcpy((char *)sc.name, NAME);
-	sc.quota[host].max_bytes = HOST_BYTES;
-	return dev_call(fd, HAWK_IOC_SPACE_CREATE, &sc);
-}
-
-/* A block with key and pattern @n; 0 or a negative errno. */
-static int put_block(int fd, uint32_t host, uint32_t n)
-{
-	uint8_t *win = map_area(fd, HAWK_MMAP_TIER(host), HOST_BYTES, PROT_READ | PROT_WRITE);
-	struct hawk_item it = { .lid = LID(n) };
-	int ret = one(fd, HAWK_IOC_ALLOC, 0, &it);
-
-	if (!ret) {
-		fill(frame_at(win, it.vt, BLOCK), BLOCK, n);
-		set_key(&it, n);
-		ret = one(fd, HAWK_IOC_PUT, 0, &it);
-	}
-	munmap(win, HOST_BYTES);
-	return ret;
-}
-
-static bool has_block(int fd, uint32_t host, uint32_t n)
-{
-	uint8_t *win = map_area(fd, HAWK_MMAP_TIER(host), HOST_BYTES, PROT_READ);
-	struct hawk_item it = key_item(n);
-	bool good = !one(fd, HAWK_IOC_GET, 0, &it) &&
-		    filled(frame_at(win, it.vt, BLOCK), BLOCK, n);
-
-	munmap(win, HOST_BYTES);
-	return good;
-}
 
 TEST_F(hawk, named_space_survives)
 {
 	struct hawk_space_info info = { .size = sizeof(info) };
 	int a = dev_open(O_RDWR), b;
 
-	ASSERT_EQ(0, named_create(a, self->host, 0600));
+	ASSERT_EQ(0, named_create(a, self->host, NAME, 0600, 0));
 	ASSERT_EQ(0, put_block(a, self->host, 1));
 	close(a);
 	/* the creator is gone; its bytes are not */
@@ -81,7 +43,7 @@ TEST_F(hawk, pins_end_with_their_file)
 	struct hawk_item it = { .lid = LID(2) };
 	int a = dev_open(O_RDWR), b = dev_open(O_RDWR);
 
-	ASSERT_EQ(0, named_create(a, self->host, 0600));
+	ASSERT_EQ(0, named_create(a, self->host, NAME, 0600, 0));
 	ASSERT_EQ(0, space_attach(b, NAME));
 	ASSERT_EQ(0, space_destroy(self->ctl, NAME));
 	ASSERT_EQ(0, put_block(a, self->host, 1));
@@ -111,7 +73,7 @@ TEST_F(hawk, unpin_by_place)
 	struct hawk_item share = { .lid = LID(1), .arg = LID(2) }, it, other, write;
 	int a = dev_open(O_RDWR), b = dev_open(O_RDWR);
 
-	ASSERT_EQ(0, named_create(a, self->host, 0600));
+	ASSERT_EQ(0, named_create(a, self->host, NAME, 0600, 0));
 	ASSERT_EQ(0, space_attach(b, NAME));
 	ASSERT_EQ(0, space_destroy(self->ctl, NAME));
 	ASSERT_EQ(0, put_block(a, self->host, 1));
@@ -159,7 +121,7 @@ TEST_F(hawk, leases_end_with_their_file_or_in_time)
 	};
 	int a = dev_open(O_RDWR), c = dev_open(O_RDWR), ret;
 
-	ASSERT_EQ(0, named_create(a, self->host, 0600));
+	ASSERT_EQ(0, named_create(a, self->host, NAME, 0600, 0));
 	ASSERT_EQ(0, space_attach(c, NAME));
 	ASSERT_EQ(0, space_destroy(self->ctl, NAME));
 	ASSERT_EQ(0, put_block(a, self->host, 1));
@@ -215,7 +177,7 @@ TEST_F(hawk, permissions)
 
 	for (i = 0; i < sizeof(c) / sizeof(c[0]); i++) {
 		fd = dev_open(O_RDWR);
-		ASSERT_EQ(0, named_create(fd, self->host, c[i].mode));
+		ASSERT_EQ(0, named_create(fd, self->host, NAME, c[i].mode, 0));
 		EXPECT_EQ(c[i].group | 4, access_as(NOBODY, 0)) TH_LOG("%o", c[i].mode);
 		EXPECT_EQ(c[i].other | 4, access_as(NOBODY, NOBODY)) TH_LOG("%o", c[i].mode);
 		close(fd);

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "hawk_fixture.h"
+#include "hawk_named.h"
 
 #define NAME	"test-share"
 #define PATIENCE_NS	60000000000ull	/* for what comes by itself */
@@ -28,46 +28,6 @@ static int attach_fd(int fd, int other)
 	};
 
 	return dev_call(fd, HAWK_IOC_SPACE_ATTACH, &at);
-}
-
-static int named_create(int fd, uint32_t host, uint32_t mode, uint64_t idle_ns)
-{
-	struct hawk_space_create sc = space_args(HOST_BLOCKS);
-
-	sc.flags = HAWK_SPACE_NAMED;
-	sc.mode = mode;
-	sc.idle_ns = idle_ns;
-	strcpy((char *)sc.name, NAME);
-	sc.quota[host].max_bytes = HOST_BYTES;
-	return dev_call(fd, HAWK_IOC_SPACE_CREATE, &sc);
-}
-
-static int put_block(int fd, uint32_t host, uint32_t n)
-{
-	uint8_t *win = map_area(fd, HAWK_MMAP_TIER(host), HOST_BYTES, PROT_READ | PROT_WRITE);
-	struct hawk_item it = { .lid = LID(n) };
-	int ret = one(fd, HAWK_IOC_ALLOC, 0, &it);
-
-	if (!ret) {
-		fill(frame_at(win, it.vt, BLOCK), BLOCK, n);
-		set_key(&it, n);
-		ret = one(fd, HAWK_IOC_PUT, 0, &it);
-	}
-	munmap(win, HOST_BYTES);
-	return ret;
-}
-
-/* GETs it, so pins it through @fd. */
-static bool has_block(int fd, uint32_t host, uint32_t n)
-{
-	uint8_t *win = map_area(fd, HAWK_MMAP_TIER(host), HOST_BYTES, PROT_READ);
-	struct hawk_item it = key_item(n);
-	bool good = win && !one(fd, HAWK_IOC_GET, 0, &it) &&
-		    filled(frame_at(win, it.vt, BLOCK), BLOCK, n);
-
-	if (win)
-		munmap(win, HOST_BYTES);
-	return good;
 }
 
 static int send_fd(int sock, int fd)
@@ -248,7 +208,7 @@ TEST_F(hawk, fd_beats_mode)
 	pid_t pid;
 
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sock));
-	ASSERT_EQ(0, named_create(fd, self->host, 0600, 0));
+	ASSERT_EQ(0, named_create(fd, self->host, NAME, 0600, 0));
 	ASSERT_EQ(0, put_block(fd, self->host, 3));
 	pid = fork();
 	if (!pid) {
@@ -288,7 +248,7 @@ TEST_F(hawk, child_goes_on_when_parent_dies)
 		int fd = dev_open(O_RDWR);
 		uint8_t *win;
 
-		if (named_create(fd, self->host, 0600, 0) || space_destroy(fd, NAME) ||
+		if (named_create(fd, self->host, NAME, 0600, 0) || space_destroy(fd, NAME) ||
 		    put_block(fd, self->host, 5) || lid_call(fd, HAWK_IOC_PIN, LID(5)))
 			_exit(1);
 		win = map_area(fd, HAWK_MMAP_TIER(self->host), HOST_BYTES, PROT_READ);
@@ -337,9 +297,9 @@ TEST_F(hawk, space_set_rejects)
 
 	sc.idle_ns = 1;
 	EXPECT_EQ(-EINVAL, dev_call(fd, HAWK_IOC_SPACE_CREATE, &sc)) TH_LOG("a private space");
-	EXPECT_EQ(-EINVAL, named_create(fd, self->host, 0600, 1ull << 63));
+	EXPECT_EQ(-EINVAL, named_create(fd, self->host, NAME, 0600, 1ull << 63));
 	EXPECT_EQ(-ENOENT, space_set(fd, HAWK_SPACE_SET_MODE, 0600, 0));
-	ASSERT_EQ(0, named_create(fd, self->host, 0644, 0));
+	ASSERT_EQ(0, named_create(fd, self->host, NAME, 0644, 0));
 	EXPECT_EQ(-EINVAL, space_set(fd, 0, 0, 0));
 	EXPECT_EQ(-EOPNOTSUPP, space_set(fd, 1u << 2, 0, 0));
 	EXPECT_EQ(-EINVAL, space_set(fd, HAWK_SPACE_SET_IDLE, 0600, 0));
@@ -372,7 +332,7 @@ TEST_F(hawk, owner_sets_mode)
 
 	ASSERT_EQ(0, setegid(NOBODY));
 	ASSERT_EQ(0, seteuid(NOBODY));
-	ASSERT_EQ(0, named_create(fd, self->host, 0600, 0));
+	ASSERT_EQ(0, named_create(fd, self->host, NAME, 0600, 0));
 	ASSERT_EQ(0, space_attach(early, NAME));
 	ASSERT_EQ(0, space_set(fd, HAWK_SPACE_SET_MODE, 0400, 0));
 	ASSERT_EQ(0, space_attach(late, NAME));
@@ -408,7 +368,7 @@ TEST_F_TIMEOUT(hawk, idle_space_ends, 120)
 	uint64_t idle = 50000000, left;
 	int fd = dev_open(O_RDWR);
 
-	ASSERT_EQ(0, named_create(fd, self->host, 0600, idle));
+	ASSERT_EQ(0, named_create(fd, self->host, NAME, 0600, idle));
 	ASSERT_EQ(0, put_block(fd, self->host, 1));
 	left = now_ns();
 	close(fd);
@@ -422,7 +382,7 @@ TEST_F_TIMEOUT(hawk, attached_space_is_not_idle, 120)
 {
 	int a = dev_open(O_RDWR), b, i;
 
-	ASSERT_EQ(0, named_create(a, self->host, 0600, 1));
+	ASSERT_EQ(0, named_create(a, self->host, NAME, 0600, 1));
 	for (i = 0; i < 100; i++) {
 		b = dev_open(O_RDWR);
 		ASSERT_EQ(0, space_attach(b, NAME)) TH_LOG("%d", i);
@@ -437,7 +397,7 @@ TEST_F_TIMEOUT(hawk, idle_time_can_be_set, 120)
 	int a = dev_open(O_RDWR);
 
 	/* never, then at once */
-	ASSERT_EQ(0, named_create(a, self->host, 0600, 0));
+	ASSERT_EQ(0, named_create(a, self->host, NAME, 0600, 0));
 	close(a);
 	a = dev_open(O_RDWR);
 	ASSERT_EQ(0, space_attach(a, NAME)) TH_LOG("no idle time: it stays");
@@ -446,12 +406,12 @@ TEST_F_TIMEOUT(hawk, idle_time_can_be_set, 120)
 	EXPECT_TRUE(goes(self->ctl));
 	/* an hour, then destroyed while its time runs */
 	a = dev_open(O_RDWR);
-	ASSERT_EQ(0, named_create(a, self->host, 0600, 3600000000000ull));
+	ASSERT_EQ(0, named_create(a, self->host, NAME, 0600, 3600000000000ull));
 	close(a);
 	EXPECT_EQ(0, space_destroy(self->ctl, NAME));
 	/* an hour, then none */
 	a = dev_open(O_RDWR);
-	ASSERT_EQ(0, named_create(a, self->host, 0600, 3600000000000ull));
+	ASSERT_EQ(0, named_create(a, self->host, NAME, 0600, 3600000000000ull));
 	close(a);
 	EXPECT_EQ(0, space_set(self->ctl, HAWK_SPACE_SET_IDLE, 0, 0));
 	EXPECT_EQ(0, space_destroy(self->ctl, NAME));
@@ -474,7 +434,7 @@ static void *race(void *arg)
 		fd = dev_open(O_RDWR);
 		switch (rand_r(&r->seed) % 4) {
 		case 0:
-			ret = named_create(fd, r->host, 0600, 1);
+			ret = named_create(fd, r->host, NAME, 0600, 1);
 			r->wrong = ret == -EEXIST ? 0 : ret;
 			break;
 		case 1:
@@ -549,7 +509,7 @@ TEST_F(hawk, groups_and_user_namespaces)
 	/* a space of user 1000, group 2000 */
 	ASSERT_EQ(0, setegid(2000));
 	ASSERT_EQ(0, seteuid(1000));
-	ASSERT_EQ(0, named_create(fd, self->host, 0640, 0));
+	ASSERT_EQ(0, named_create(fd, self->host, NAME, 0640, 0));
 	ASSERT_EQ(0, seteuid(0));
 	ASSERT_EQ(0, setegid(0));
 	EXPECT_EQ(1, may_attach(1000, 1, -1, false)) TH_LOG("its owner");

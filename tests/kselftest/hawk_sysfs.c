@@ -133,25 +133,6 @@ TEST_F(tiers, writeback_permille)
 	EXPECT_EQ(0, attr_number(self->blk, "writeback_permille"));
 }
 
-/* An ABI document, NULL: not to be had. */
-static char *read_doc(const char *name)
-{
-	const char *dir = getenv("HAWK_TEST_ABI");
-	static char doc[65536];
-	char path[512];
-	size_t n;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", dir ? dir : "", name);
-	f = dir ? fopen(path, "r") : NULL;
-	if (!f)
-		return NULL;
-	n = fread(doc, 1, sizeof(doc) - 1, f);
-	fclose(f);
-	doc[n] = 0;
-	return doc;
-}
-
 static bool told(const char *doc, const char *path)
 {
 	char line[1024];
@@ -226,7 +207,7 @@ static int missing(const char *doc, const uint32_t *tier, uint32_t tiers, int *e
 TEST_F(tiers, documented)
 {
 	const uint32_t tier[] = { self->host, self->blk };
-	const char *doc = read_doc("sysfs-hawk");
+	const char *doc = abi_doc("sysfs-hawk");
 	int n = 0;
 
 	if (!doc)
@@ -238,7 +219,7 @@ TEST_F(tiers, documented)
 	EXPECT_EQ(0, missing(doc, tier, 2, &n));
 	EXPECT_GE(n, 11);
 
-	doc = read_doc("debugfs-hawk");
+	doc = abi_doc("debugfs-hawk");
 	ASSERT_NE(NULL, doc);
 	if (access(DEBUGFS, F_OK))
 		SKIP(return, "no " DEBUGFS " (is debugfs mounted?)");

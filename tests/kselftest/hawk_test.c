@@ -290,3 +290,22 @@ int dies_with(void (*fn)(void *), void *arg)
 		return -1;
 	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
+
+/* A document of HAWK_TEST_ABI, in a buffer that the next call reuses; NULL: not to be had. */
+char *abi_doc(const char *name)
+{
+	const char *dir = getenv("HAWK_TEST_ABI");
+	static char doc[65536];
+	char path[512];
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir ? dir : "", name);
+	f = dir ? fopen(path, "r") : NULL;
+	if (!f)
+		return NULL;
+	n = fread(doc, 1, sizeof(doc) - 1, f);
+	fclose(f);
+	doc[n] = 0;
+	return doc;
+}

@@ -27,6 +27,7 @@
 /* Folder on a file system with O_DIRECT, and a block device; NULL: skip. */
 const char *test_dir(void);
 const char *test_blkdev(void);
+char *abi_doc(const char *name);
 
 int dev_open(int flags);
 int dev_call(int fd, unsigned long cmd, void *arg);

@@ -559,25 +559,6 @@ TEST_F_TIMEOUT(tiers, lock_waits, 600)
 	close(h.fd);
 }
 
-/* The text of an ABI document. */
-static char *read_doc(const char *name)
-{
-	const char *dir = getenv("HAWK_TEST_ABI");
-	static char doc[65536];
-	char path[512];
-	size_t n;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", dir ? dir : "", name);
-	f = dir ? fopen(path, "r") : NULL;
-	if (!f)
-		return NULL;
-	n = fread(doc, 1, sizeof(doc) - 1, f);
-	fclose(f);
-	doc[n] = 0;
-	return doc;
-}
-
 /* Fields of an event that its entry, a paragraph of the document, does not name. */
 static int untold_fields(const char *event, const char *entry)
 {
@@ -615,7 +596,7 @@ static int untold_fields(const char *event, const char *entry)
 /* Every event and every field of it is documented, and nothing else is. */
 TEST(documented)
 {
-	const char *doc = read_doc("tracepoints-hawk"), *p;
+	const char *doc = abi_doc("tracepoints-hawk"), *p;
 	char what[512];
 	struct dirent *e;
 	int n = 0;
