@@ -21,7 +21,10 @@
 #define MARK		0x5ec2e75ec2e75ec2ull	/* in every word of the first tenant's bytes */
 #define SEQ		0xabcdeu		/* the sequence of its LIDs */
 #define OTHER_UID	1002
-#define N_BLOCKS	(HOST_BLOCKS + 32u)	/* some are on flash */
+
+static uint64_t host_bytes = HOST_BYTES;	/* of the host tier that is looked at */
+
+#define N_BLOCKS	((uint32_t)(host_bytes / BLOCK) + 32u)	/* some are on flash */
 
 static uint64_t mark_lid(uint32_t n)
 {
@@ -46,7 +49,7 @@ static int make_space(uint32_t host, uint32_t blk, uint32_t flags, const char *n
 	struct hawk_space_create sc = space_args(1024);
 	int fd = dev_open(O_RDWR);
 
-	sc.quota[host].max_bytes = HOST_BYTES;
+	sc.quota[host].max_bytes = host_bytes;
 	sc.quota[blk].max_bytes = FLASH_BYTES;
 	sc.flags = flags;
 	if (flags & HAWK_SPACE_NAMED) {
@@ -63,7 +66,7 @@ static int make_space(uint32_t host, uint32_t blk, uint32_t flags, const char *n
 /* Marked blocks, in batches; the first ones end up on flash. */
 static int put_marked(int fd, uint32_t host)
 {
-	uint8_t *win = map_area(fd, HAWK_MMAP_TIER(host), HOST_BYTES, PROT_READ | PROT_WRITE);
+	uint8_t *win = map_area(fd, HAWK_MMAP_TIER(host), host_bytes, PROT_READ | PROT_WRITE);
 	struct hawk_item it[STEP];
 	struct hawk_batch b;
 	uint32_t i, k, w;
@@ -83,8 +86,16 @@ static int put_marked(int fd, uint32_t host)
 		if (batch(fd, HAWK_IOC_PUT, 0, it, STEP, &b) || b.done != STEP)
 			return -2;
 	}
-	munmap(win, HOST_BYTES);
+	munmap(win, host_bytes);
 	return 0;
+}
+
+static void free_marked(int fd)
+{
+	uint32_t i;
+
+	for (i = 0; i < N_BLOCKS; i++)
+		lid_call(fd, HAWK_IOC_FREE, mark_lid(i));
 }
 
 /* ---- all that a tenant can reach ---- */
@@ -228,7 +239,7 @@ static int fill_and_look(int fd, uint32_t host, uint32_t blk)
 	ret = look_everywhere(fd, host, blk);
 	if (ret)
 		return ret;
-	for (i = 0; i < HOST_BLOCKS; i += STEP) {
+	for (i = 0; i < host_bytes / BLOCK; i += STEP) {
 		for (k = 0; k < STEP; k++)
 			it[k] = (struct hawk_item){ .lid = LID(i + k) };
 		if (batch(fd, HAWK_IOC_ALLOC, 0, it, STEP, &b))
@@ -305,21 +316,33 @@ TEST_F_TIMEOUT(tiers, bytes_of_who_has_ended, 300)
 	EXPECT_EQ(0, run_second(self->host, self->blk, fill_and_look)) TH_LOG("destroyed");
 }
 
-/* Memory of who lives on and has freed or lost to flash what was in it. */
+/*
+ * Memory of who lives on: chunks are taken from it while its blocks are in them, and
+ * when it has freed them.
+ */
 TEST_F_TIMEOUT(tiers, bytes_of_who_lives, 300)
 {
-	int a = make_space(self->host, self->blk, 0, NULL), ret;
-	uint32_t i;
+	uint32_t tier;
+	int a;
 
-	/* 23: the first one has all memory and keeps it */
-	ASSERT_EQ(0, put_marked(a, self->host));
-	ret = run_second(self->host, self->blk, fill_and_look);
-	EXPECT_TRUE(ret == 0 || ret == 23) TH_LOG("evicted in part: %d", ret);
-	for (i = 0; i < N_BLOCKS; i++)
-		EXPECT_EQ(0, lid_call(a, HAWK_IOC_FREE, mark_lid(i)));
-	ret = run_second(self->host, self->blk, fill_and_look);
-	EXPECT_TRUE(ret == 0 || ret == 23) TH_LOG("freed: %d", ret);
+	host_bytes = 4 * HAWK_CHUNK_BYTES;
+	ASSERT_EQ(0, host_add(self->ctl, host_bytes, &tier));
+	a = make_space(tier, self->blk, 0, NULL);
+	ASSERT_EQ(0, put_marked(a, tier));
+	ASSERT_EQ(4, stats_of(a).chunks[tier]);
+	EXPECT_EQ(0, run_second(tier, self->blk, fill_and_look)) TH_LOG("evicted");
+	EXPECT_EQ(2, stats_of(a).chunks[tier]);
+
+	/* once more, and then its blocks are freed where they are */
+	free_marked(a);
+	while (tier_free_bytes(self->ctl, tier) != 2 * HAWK_CHUNK_BYTES)
+		usleep(10000);
+	ASSERT_EQ(0, put_marked(a, tier));
+	ASSERT_EQ(4, stats_of(a).chunks[tier]);
+	free_marked(a);
+	EXPECT_EQ(0, run_second(tier, self->blk, fill_and_look)) TH_LOG("freed");
 	close(a);
+	EXPECT_EQ(0, tier_remove_idle(self->ctl, tier));
 }
 
 /* ---- guessing ---- */
