@@ -31,6 +31,7 @@ report()
 	else
 		[ -z "${3:-}" ] || sed 's/^/# /' "$3"
 		echo "not ok $n - $2"
+		echo "# not ok $n - $2" >&2
 	fi
 }
 
@@ -38,7 +39,11 @@ report()
 renumber()
 {
 	awk -v n="$n" -v kernel="$1" -v count="$tmp/count" '
-		function line(ok, name) { printf "%s %d - %s %s\n", ok, ++n, kernel, name; fflush() }
+		function line(ok, name) {
+			printf "%s %d - %s %s\n", ok, ++n, kernel, name; fflush()
+			if (ok != "ok")		# prove keeps the number only
+				printf "# not ok %d - %s %s\n", n, kernel, name >"/dev/stderr"
+		}
 		/^### begin / { prog = $3; failed = 0; ended = 0; next }
 		/^### end / {
 			ended = 1
