@@ -71,21 +71,4 @@ struct hawk_imp_info {
 #define HAWK_IMP_IOC_INFO	_IOR('h', 0x07, struct hawk_imp_info)
 #define HAWK_IMP_IOC_FENCE	_IO('h', 0x08)		/* 1: its DMA runs; 0: it is done */
 
-/* ---- /dev/hawk-exporter: a driver whose memory is one dma-buf per open file ---- */
-
-/**
- * struct hawk_exp_create - make the dma-buf
- * @bytes: size, a multiple of the page size
- * @fd: out
- * @reserved: 0
- */
-struct hawk_exp_create {
-	__aligned_u64 bytes;
-	__s32 fd;
-	__u32 reserved;
-};
-
-#define HAWK_EXP_IOC_CREATE	_IOWR('h', 0x10, struct hawk_exp_create)
-#define HAWK_EXP_IOC_REVOKE	_IO('h', 0x11)	/* EBUSY: it is still mapped */
-
 #endif /* HAWK_MODELS_H */

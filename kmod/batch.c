@@ -12,6 +12,7 @@
 
 #include <linux/ktime.h>
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -21,9 +22,10 @@ static int hawk_batch_check_tier(struct hawk_as *as, const struct hawk_batch_op 
 		return 0;
 	if (!op->waits)
 		return tier ? -EINVAL : 0;
-	if (tier >= HAWK_TIERS_MAX || !as->mem[tier] || as->mem[tier]->kind == HAWK_TIER_BLK)
+	if (tier >= HAWK_TIERS_MAX)
 		return -EINVAL;
-	return 0;
+	tier = array_index_nospec(tier, HAWK_TIERS_MAX);
+	return !as->mem[tier] || as->mem[tier]->kind == HAWK_TIER_BLK ? -EINVAL : 0;
 }
 
 static int hawk_batch_check_lease(struct hawk_batch *arg)

@@ -48,14 +48,16 @@ static void hawk_file_free(struct kref *ref)
 	if (f->as) {
 		hawk_pin_drop_all(f);
 		hawk_file_unlink(f);
-		hawk_as_detach(f->as);
 	}
+	/* Before the space is put: that is what the module's exit waits for. */
+	iput(f->inode);
+	if (f->as)
+		hawk_as_detach(f->as);
 	if (f->cq)
 		hawk_cq_destroy(f->cq);
 	xa_destroy(&f->leases);
 	xa_destroy(&f->pins);
 	hawk_memlock_close(f);
-	iput(f->inode);
 	kfree(f);
 }
 

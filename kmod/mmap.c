@@ -21,6 +21,7 @@
 #include "hawk.h"
 
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/vmalloc.h>
 
 #define HAWK_AREA_SHIFT		40	/* an area of mmap offsets: HAWK_MMAP_* */
@@ -180,7 +181,7 @@ static u64 hawk_area_bytes(struct hawk_file *f, u32 area)
 		return PAGE_ALIGN(sizeof(struct hawk_stats_page));
 	if (area < HAWK_AREA_TIER || area >= HAWK_AREA_TIER + HAWK_TIERS_MAX)
 		return 0;
-	tier = area - HAWK_AREA_TIER;
+	tier = array_index_nospec(area - HAWK_AREA_TIER, HAWK_TIERS_MAX);
 	if (!as->mem[tier] || !as->mem[tier]->ops->page)
 		return 0;
 	return (u64)as->info.frames[tier] * as->info.block_bytes;

@@ -13,6 +13,7 @@
 #include "hawk.h"
 
 #include <linux/highmem.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 static struct hawk_mem *hawk_io_src(const struct hawk_io *io)
@@ -31,18 +32,24 @@ bool hawk_stage_wanted(const struct hawk_io *io)
 	return hawk_io_src(io)->ops->xfer || hawk_io_dst(io)->ops->xfer;
 }
 
-/* As a move must not fail for want of memory, and few are in flight: no failure. */
+/*
+ * A move must not fail for want of memory.  The owner of the space pays: what is
+ * staged counts in its memory cgroup, and what it may not have more of is growth.
+ */
 static void hawk_stage_alloc(struct hawk_io *io)
 {
+	gfp_t gfp = GFP_NOIO | __GFP_NOFAIL | __GFP_ACCOUNT;
 	u32 i, pages = io->as->info.block_bytes >> PAGE_SHIFT;
+	struct mem_cgroup *old = set_active_memcg(io->as->memcg);
 
-	io->bv = kmalloc_array(pages, sizeof(*io->bv), GFP_NOIO | __GFP_NOFAIL);
+	io->bv = kmalloc_array(pages, sizeof(*io->bv), gfp);
 	io->nbv = pages;
 	for (i = 0; i < pages; i++)
 		io->bv[i] = (struct bio_vec) {
-			.bv_page = alloc_page(GFP_NOIO | __GFP_NOFAIL),
+			.bv_page = alloc_page(gfp),
 			.bv_len = PAGE_SIZE,
 		};
+	set_active_memcg(old);
 }
 
 /* The staging pages; @io->bv itself is freed with the move. */

@@ -12,6 +12,7 @@
 
 #include <linux/ktime.h>
 #include <linux/nodemask.h>
+#include <linux/nospec.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>
 
@@ -94,6 +95,7 @@ struct hawk_mem *hawk_mem_find(u32 tier)
 
 	if (tier >= HAWK_TIERS_MAX)
 		return NULL;
+	tier = array_index_nospec(tier, HAWK_TIERS_MAX);
 	hawk_dev_lock();
 	m = hawk_dev.mem[tier];
 	if (m)
