@@ -201,14 +201,17 @@ static void announce(const struct daemon *d)
 
 static void serve(struct daemon *d, const sigset_t *signals)
 {
+	uint64_t deadline_ns;
 	int sig;
 
 	announce(d);
 	sigwait(signals, &sig);
 	log_info("%s: finishing running requests, at most %u s", strsignal(sig), d->opt.drain_s);
+	deadline_ns = clock_now_ns() + d->opt.drain_s * NS_PER_SEC;
 	http_quiesce(d->http);
-	if (!sched_drain(d->sched, clock_now_ns() + d->opt.drain_s * NS_PER_SEC))
+	if (!sched_drain(d->sched, deadline_ns))
 		log_warn("requests still running after %u s are cancelled", d->opt.drain_s);
+	http_drain(d->http, deadline_ns);
 }
 
 int main(int argc, char **argv)

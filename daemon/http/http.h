@@ -44,6 +44,14 @@ const char *http_url(const struct http *h);
 /** http_quiesce() - accept no more connections; open ones go on */
 void http_quiesce(struct http *h);
 
+/**
+ * http_drain() - wait until every request that has come in whole is answered to its end
+ * @deadline_ns: CLOCK_MONOTONIC, nanoseconds
+ *
+ * The scheduler being done is not enough: what it has finished may not be sent yet.
+ */
+void http_drain(struct http *h, uint64_t deadline_ns);
+
 /** http_stop() - end all connections and free; the scheduler has been stopped */
 void http_stop(struct http *h);
 

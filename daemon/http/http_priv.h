@@ -10,6 +10,7 @@
 #define HAWKD_HTTP_PRIV_H
 
 #include <microhttpd.h>
+#include <pthread.h>
 
 #include "http/http.h"
 #include "http/strbuf.h"
@@ -26,6 +27,9 @@ struct http {
 	char url[128];
 	_Atomic uint64_t next_id;
 	const char *model_names[2];
+	pthread_mutex_t lock;	/* guards @answering */
+	pthread_cond_t idle_cv; /* @answering has become 0 */
+	unsigned int answering; /* calls from their whole request to the end of their answer */
 };
 
 /**
@@ -74,6 +78,7 @@ struct call {
 	size_t chunk_pos;
 	bool started;
 	bool finished;
+	bool answering; /* counted in http.answering */
 };
 
 /* server.c */

@@ -226,18 +226,36 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
 	}
 	if (c->body_bytes > h->cfg.max_body)
 		return reply_too_large(c);
-	return c->body.failed ? MHD_NO : dispatch(c);
+	if (c->body.failed)
+		return MHD_NO;
+	pthread_mutex_lock(&h->lock);
+	h->answering++;
+	pthread_mutex_unlock(&h->lock);
+	c->answering = true;
+	return dispatch(c);
+}
+
+static void answered(struct http *h)
+{
+	pthread_mutex_lock(&h->lock);
+	if (!--h->answering)
+		pthread_cond_broadcast(&h->idle_cv);
+	pthread_mutex_unlock(&h->lock);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *conn, void **ctx,
 			 enum MHD_RequestTerminationCode why)
 {
-	(void)cls;
+	struct call *c = *ctx;
+	bool answering = c && c->answering;
+
 	(void)conn;
 	(void)why;
-	if (*ctx)
-		call_release(*ctx);
 	*ctx = NULL;
+	if (c)
+		call_release(c);
+	if (answering)
+		answered(cls);
 }
 
 static void on_log(void *cls, const char *fmt, va_list ap)
@@ -253,6 +271,17 @@ static void on_log(void *cls, const char *fmt, va_list ap)
 	log_warn("http: %s", msg);
 }
 
+static void lock_init(struct http *h)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&h->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&h->idle_cv, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 int http_start(const struct http_config *cfg, struct http **out, char err[HTTP_ERR_LEN])
 {
 	struct http *h;
@@ -265,6 +294,7 @@ int http_start(const struct http_config *cfg, struct http **out, char err[HTTP_E
 	h->model_names[0] = cfg->model_name;
 	h->cfg.env.model_names = h->model_names;
 	atomic_init(&h->next_id, clock_now_ns());
+	lock_init(h);
 	ret = listen_open(cfg->listen, h->url, sizeof(h->url), err, HTTP_ERR_LEN);
 	if (ret < 0)
 		goto free_http;
@@ -275,7 +305,7 @@ int http_start(const struct http_config *cfg, struct http **out, char err[HTTP_E
 					  MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG,
 				  0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log,
 				  NULL, MHD_OPTION_LISTEN_SOCKET, h->listen_fd,
-				  MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+				  MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
 				  MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX,
 				  MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_HEADER_BYTES,
 				  MHD_OPTION_CONNECTION_TIMEOUT, HTTP_IDLE_S, MHD_OPTION_END);
@@ -308,8 +338,23 @@ void http_quiesce(struct http *h)
 		unlink(h->unix_path);
 }
 
+void http_drain(struct http *h, uint64_t deadline_ns)
+{
+	struct timespec until = {
+		.tv_sec = deadline_ns / NS_PER_SEC,
+		.tv_nsec = deadline_ns % NS_PER_SEC,
+	};
+
+	pthread_mutex_lock(&h->lock);
+	while (h->answering && !pthread_cond_timedwait(&h->idle_cv, &h->lock, &until))
+		;
+	pthread_mutex_unlock(&h->lock);
+}
+
 void http_stop(struct http *h)
 {
 	MHD_stop_daemon(h->mhd);
+	pthread_cond_destroy(&h->idle_cv);
+	pthread_mutex_destroy(&h->lock);
 	free(h);
 }
