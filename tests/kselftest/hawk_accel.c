@@ -154,7 +154,7 @@ static uint64_t io_errors(int fd, uint32_t tier)
 
 /* ---- the bytes ---- */
 
-TEST_F_TIMEOUT(accel, to_flash_and_back, 300)
+TEST_F(accel, to_flash_and_back)
 {
 	uint32_t i, n = ACCEL_BLOCKS + MORE;
 
@@ -180,7 +180,7 @@ TEST_F(accel, private_copy)
 }
 
 /* How long it takes is the device's: told, not tested. */
-TEST_F_TIMEOUT(accel, slow_device, 300)
+TEST_F(accel, slow_device)
 {
 	uint64_t start, fast, slow;
 
@@ -227,7 +227,7 @@ TEST_F(accel, module_stays_as_long_as_its_tier)
 /* ---- faults ---- */
 
 /* The block is a miss, counted; nobody else's is touched. */
-TEST_F_TIMEOUT(accel, ecc_error, 300)
+TEST_F(accel, ecc_error)
 {
 	struct hawk_item it = { .lid = LID(3) };
 	struct hawk_frame_info fi = { .size = sizeof(fi), .tier = self->tier };
@@ -254,7 +254,7 @@ TEST_F_TIMEOUT(accel, ecc_error, 300)
 }
 
 /* The batch ends by its deadline, the transfer by a reset. */
-TEST_F_TIMEOUT(accel, stuck_engine, 300)
+TEST_F(accel, stuck_engine)
 {
 	struct hawk_item it = { .lid = LID(0) };
 	struct hawk_batch b = {
@@ -276,7 +276,7 @@ TEST_F_TIMEOUT(accel, stuck_engine, 300)
 }
 
 /* A private copy that is not made in time, or not at all: nobody can take it for good. */
-TEST_F_TIMEOUT(accel, stuck_copy, 300)
+TEST_F(accel, stuck_copy)
 {
 	struct hawk_item it = { .lid = LID(0), .arg = LID(1) };
 	struct hawk_batch b = {
@@ -300,7 +300,7 @@ TEST_F_TIMEOUT(accel, stuck_copy, 300)
 }
 
 /* Live and pinned blocks, and an importer that holds one. */
-TEST_F_TIMEOUT(accel, surprise_removal, 300)
+TEST_F(accel, surprise_removal)
 {
 	struct hawk_export x;
 	uint8_t buf[BLOCK];

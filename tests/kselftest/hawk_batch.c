@@ -127,7 +127,7 @@ out:
 	return good;
 }
 
-TEST_F_TIMEOUT(flash, evict_and_reload, 120)
+TEST_F(flash, evict_and_reload)
 {
 	struct hawk_tier_info info = { .size = sizeof(info), .tier = self->blk };
 	uint32_t n = 3 * HOST_BLOCKS, i;
@@ -152,7 +152,7 @@ TEST_F_TIMEOUT(flash, evict_and_reload, 120)
 }
 
 /* One batch as large as the tier: all reads are in flight together. */
-TEST_F_TIMEOUT(flash, reload_whole_tier, 120)
+TEST_F(flash, reload_whole_tier)
 {
 	struct hawk_item *it = calloc(HOST_BLOCKS, sizeof(*it));
 	struct hawk_batch b;
@@ -176,7 +176,7 @@ TEST_F_TIMEOUT(flash, reload_whole_tier, 120)
 	free(it);
 }
 
-TEST_F_TIMEOUT(flash, nowait_does_no_io, 120)
+TEST_F(flash, nowait_does_no_io)
 {
 	struct hawk_stats before, after;
 	struct hawk_item it;
@@ -198,7 +198,7 @@ TEST_F_TIMEOUT(flash, nowait_does_no_io, 120)
 }
 
 /* The bytes on flash change behind the device's back: an error, never data. */
-TEST_F_TIMEOUT(flash, corruption_is_an_error, 120)
+TEST_F(flash, corruption_is_an_error)
 {
 	struct hawk_tier_info info = { .size = sizeof(info), .tier = self->blk };
 	uint32_t n = 2 * HOST_BLOCKS, i, good = 0, bad = 0;
@@ -240,7 +240,7 @@ TEST_F_TIMEOUT(flash, corruption_is_an_error, 120)
 }
 
 /* GET with PREFIX stops at the first block that is not there. */
-TEST_F_TIMEOUT(flash, prefix, 120)
+TEST_F(flash, prefix)
 {
 	struct hawk_item it[8];
 	struct hawk_batch b;
@@ -276,7 +276,7 @@ static int write_tunable(uint32_t tier, const char *value)
 }
 
 /* Cold blocks get their flash copy before anybody needs their frame. */
-TEST_F_TIMEOUT(flash, writeback_ahead, 120)
+TEST_F(flash, writeback_ahead)
 {
 	struct hawk_stats st;
 
@@ -296,7 +296,7 @@ TEST_F_TIMEOUT(flash, writeback_ahead, 120)
 }
 
 /* A deadline that has passed: nothing is waited for. */
-TEST_F_TIMEOUT(flash, deadline, 120)
+TEST_F(flash, deadline)
 {
 	struct hawk_item it;
 	struct hawk_batch b = {
@@ -371,7 +371,7 @@ static void die_filling(const char *name, uint32_t host, uint32_t blk)
 	raise(SIGKILL);
 }
 
-TEST_F_TIMEOUT(flash, creator_killed, 120)
+TEST_F(flash, creator_killed)
 {
 	uint32_t n = 3 * HOST_BLOCKS / 2;
 	int fd = dev_open(O_RDWR), status;

@@ -102,7 +102,7 @@ TEST_F(slow, cancel_rejects)
 }
 
 /* Every completion still comes, once; a block that was not fetched can be fetched. */
-TEST_F_TIMEOUT(slow, canceled_batch_loses_nothing, 300)
+TEST_F(slow, canceled_batch_loses_nothing)
 {
 	struct hawk_item it[4], again;
 	uint32_t canceled = 0, batches, i;
@@ -132,7 +132,7 @@ TEST_F_TIMEOUT(slow, canceled_batch_loses_nothing, 300)
 }
 
 /* Others go on. */
-TEST_F_TIMEOUT(slow, cancel_is_by_user_data, 300)
+TEST_F(slow, cancel_is_by_user_data)
 {
 	struct hawk_item it[2][3];
 	struct seen s[2];
@@ -150,7 +150,7 @@ TEST_F_TIMEOUT(slow, cancel_is_by_user_data, 300)
 	EXPECT_EQ(s[0].good + 3, stat_pinned(self->fd));
 }
 
-TEST_F_TIMEOUT(slow, cancel_all_of_this_file, 300)
+TEST_F(slow, cancel_all_of_this_file)
 {
 	struct hawk_space_attach at = {
 		.size = sizeof(at), .flags = HAWK_ATTACH_FD, .fd = self->fd,
@@ -177,7 +177,7 @@ TEST_F_TIMEOUT(slow, cancel_all_of_this_file, 300)
 /* ---- deadlines ---- */
 
 /* A deadline in the past: what needs no transfer is had, the rest is not waited for. */
-TEST_F_TIMEOUT(slow, past_deadline, 300)
+TEST_F(slow, past_deadline)
 {
 	struct hawk_item it[2] = { key_item(2 * HOST_BLOCKS - 1), key_item(0) };
 	struct hawk_batch b = slow_batch(it, 2, 0);
@@ -193,7 +193,7 @@ TEST_F_TIMEOUT(slow, past_deadline, 300)
 }
 
 /* It passes while the drive works; the transfer ends by itself and is of use later. */
-TEST_F_TIMEOUT(slow, deadline_during_a_transfer, 300)
+TEST_F(slow, deadline_during_a_transfer)
 {
 	struct hawk_item it[2];
 	struct hawk_batch b;
@@ -225,7 +225,7 @@ static void nothing(int sig)
 {
 }
 
-TEST_F_TIMEOUT(slow, signal_ends_the_wait, 300)
+TEST_F(slow, signal_ends_the_wait)
 {
 	struct sigaction sa = { .sa_handler = nothing };	/* no SA_RESTART */
 	struct hawk_item it[4];
@@ -255,7 +255,7 @@ TEST_F_TIMEOUT(slow, signal_ends_the_wait, 300)
 }
 
 /* Killed while it waits: its file ends, the transfers too, the space is as before. */
-TEST_F_TIMEOUT(slow, killed_while_waiting, 300)
+TEST_F(slow, killed_while_waiting)
 {
 	struct hawk_space_attach at = {
 		.size = sizeof(at), .flags = HAWK_ATTACH_FD, .fd = self->fd,

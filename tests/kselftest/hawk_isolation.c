@@ -276,7 +276,7 @@ static int run_second(uint32_t host, uint32_t blk, int (*fn)(int, uint32_t, uint
 }
 
 /* The scanner sees marks where there are some: the first tenant's own. */
-TEST_F_TIMEOUT(tiers, scanner_sees_what_is_there, 120)
+TEST_F(tiers, scanner_sees_what_is_there)
 {
 	int a = make_space(self->host, self->blk, 0, NULL);
 	struct hawk_space_info info = { .size = sizeof(info) };
@@ -291,7 +291,7 @@ TEST_F_TIMEOUT(tiers, scanner_sees_what_is_there, 120)
 }
 
 /* Memory of who has ended. */
-TEST_F_TIMEOUT(tiers, bytes_of_who_has_ended, 300)
+TEST_F(tiers, bytes_of_who_has_ended)
 {
 	int a = make_space(self->host, self->blk, 0, NULL), status;
 	pid_t pid;
@@ -320,7 +320,7 @@ TEST_F_TIMEOUT(tiers, bytes_of_who_has_ended, 300)
  * Memory of who lives on: chunks are taken from it while its blocks are in them, and
  * when it has freed them.
  */
-TEST_F_TIMEOUT(tiers, bytes_of_who_lives, 300)
+TEST_F(tiers, bytes_of_who_lives)
 {
 	uint32_t tier;
 	int a;
@@ -398,7 +398,7 @@ static int guess(int fd, uint32_t host, uint32_t blk)
 	return 0;
 }
 
-TEST_F_TIMEOUT(tiers, guessed_names_are_unknown, 300)
+TEST_F(tiers, guessed_names_are_unknown)
 {
 	int a = make_space(self->host, self->blk, 0, NULL);
 	struct hawk_stats before, after;

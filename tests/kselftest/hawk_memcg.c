@@ -111,7 +111,7 @@ static int payer_end(pid_t pid, int go)
 	return status;
 }
 
-TEST_F_TIMEOUT(reclaim, creator_pays, 120)
+TEST_F(reclaim, creator_pays)
 {
 	struct tenant t = { .fd = dev_open(O_RDWR) };
 	int64_t now;
@@ -137,7 +137,7 @@ TEST_F_TIMEOUT(reclaim, creator_pays, 120)
 		poll(NULL, 0, 10);
 }
 
-TEST_F_TIMEOUT(reclaim, limit_keeps_it_small, 120)
+TEST_F(reclaim, limit_keeps_it_small)
 {
 	struct tenant t = { .fd = dev_open(O_RDWR) };
 	char max[32];

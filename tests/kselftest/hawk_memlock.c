@@ -220,7 +220,7 @@ TEST_F(hawk, charged_to_the_opener)
 }
 
 /* An asynchronous batch is held to its submitter's limit, not to a kernel thread's. */
-TEST_F_TIMEOUT(hawk, asynchronous_batch, 60)
+TEST_F(hawk, asynchronous_batch)
 {
 	struct hawk_ring_setup rs = { .size = sizeof(rs), .entries = 8, .eventfd = -1 };
 	struct hawk_item it[2] = { { .lid = LID(0) }, { .lid = LID(1) } };
@@ -327,7 +327,7 @@ static void *race(void *arg)
 }
 
 /* Threads at the limit: never beyond it, and nothing is left of it. */
-TEST_F_TIMEOUT(hawk, race_for_the_limit, 300)
+TEST_F(hawk, race_for_the_limit)
 {
 	struct racer r[RACERS];
 	uint64_t refused = 0;

@@ -35,7 +35,7 @@ static void latecomer(struct tenant *t, uint32_t host, uint32_t blk)
 	_exit(tenant_lost(t, 0, n) ? 4 : 0);
 }
 
-TEST_F_TIMEOUT(reclaim, share_between_users, 120)
+TEST_F(reclaim, share_between_users)
 {
 	struct tenant a = { .fd = dev_open(O_RDWR) }, b = { .fd = dev_open(O_RDWR), .seed = SEEDS };
 	struct hawk_tier_info info;
@@ -88,7 +88,7 @@ static void optimist(struct tenant *t, uint32_t n, int stop)
 }
 
 /* Chunks come and go under a reader: it sees right bytes or learns that it came late. */
-TEST_F_TIMEOUT(reclaim, reader_without_pin, 120)
+TEST_F(reclaim, reader_without_pin)
 {
 	struct tenant a = { .fd = dev_open(O_RDWR), .seed = 3 * SEEDS }, b;
 	uint32_t n = CHUNKS * CHUNK_BLOCKS, round;
@@ -144,7 +144,7 @@ static int pin_one_per_chunk(struct tenant *t, uint32_t host, uint64_t *lid)
 }
 
 /* Minima stay, and what is pinned or held from outside. */
-TEST_F_TIMEOUT(reclaim, what_is_not_taken, 120)
+TEST_F(reclaim, what_is_not_taken)
 {
 	struct tenant a = { .fd = dev_open(O_RDWR) }, b = { .fd = dev_open(O_RDWR), .seed = SEEDS };
 	struct iovec iov = { .iov_len = 4096 };
@@ -186,7 +186,7 @@ TEST_F_TIMEOUT(reclaim, what_is_not_taken, 120)
 
 /* ---- to the system ---- */
 
-TEST_F_TIMEOUT(reclaim, memory_pressure, 120)
+TEST_F(reclaim, memory_pressure)
 {
 	struct tenant a = { .fd = dev_open(O_RDWR) };
 	int drop = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
@@ -212,7 +212,7 @@ TEST_F_TIMEOUT(reclaim, memory_pressure, 120)
 
 /* ---- to nobody ---- */
 
-TEST_F_TIMEOUT(reclaim, host_tier_leaves, 120)
+TEST_F(reclaim, host_tier_leaves)
 {
 	struct tenant a = { .fd = dev_open(O_RDWR) };
 	struct hawk_space_create sc = space_args(64);
@@ -255,7 +255,7 @@ TEST_F_TIMEOUT(reclaim, host_tier_leaves, 120)
 }
 
 /* With a second host tier the blocks go on living there. */
-TEST_F_TIMEOUT(reclaim, host_tier_leaves_another, 120)
+TEST_F(reclaim, host_tier_leaves_another)
 {
 	struct hawk_space_create sc = space_args(4096);
 	struct tenant a = { .fd = dev_open(O_RDWR) };
@@ -277,7 +277,7 @@ TEST_F_TIMEOUT(reclaim, host_tier_leaves_another, 120)
 }
 
 /* Blocks that are on flash only come in as far as there is room; the rest are misses. */
-TEST_F_TIMEOUT(reclaim, flash_tier_leaves, 120)
+TEST_F(reclaim, flash_tier_leaves)
 {
 	struct tenant a = { .fd = dev_open(O_RDWR) };
 	uint32_t n = (CHUNKS + 2) * CHUNK_BLOCKS, lost;

@@ -121,7 +121,7 @@ static bool next_cqe(int fd, struct hawk_ring *r, struct hawk_cqe *cqe)
 	return true;
 }
 
-TEST_F_TIMEOUT(ring, get_completes, 120)
+TEST_F(ring, get_completes)
 {
 	struct hawk_item it[16];
 	struct hawk_cqe cqe;
@@ -156,7 +156,7 @@ TEST_F_TIMEOUT(ring, get_completes, 120)
 	EXPECT_EQ(17, signals);
 }
 
-TEST_F_TIMEOUT(ring, prefix_completes_in_order, 120)
+TEST_F(ring, prefix_completes_in_order)
 {
 	struct hawk_item it[16];
 	struct hawk_cqe cqe;
@@ -176,7 +176,7 @@ TEST_F_TIMEOUT(ring, prefix_completes_in_order, 120)
 	EXPECT_EQ(9, stat_pinned(self->fd));
 }
 
-TEST_F_TIMEOUT(ring, reload_then_pin, 120)
+TEST_F(ring, reload_then_pin)
 {
 	struct hawk_item it = { .lid = LID(0) };
 	struct hawk_cqe cqe;
@@ -192,7 +192,7 @@ TEST_F_TIMEOUT(ring, reload_then_pin, 120)
 }
 
 /* A batch is refused rather than its completions lost. */
-TEST_F_TIMEOUT(ring, no_room, 120)
+TEST_F(ring, no_room)
 {
 	struct hawk_item it[ENTRIES];
 	struct pollfd p = { .fd = self->fd, .events = POLLIN };
@@ -254,7 +254,7 @@ static void *submitter(void *arg)
 }
 
 /* Several submit, the ring is too small for all: some are refused, none is lost. */
-TEST_F_TIMEOUT(ring, several_submitters, 300)
+TEST_F(ring, several_submitters)
 {
 	static uint8_t items[SUBMITTERS][PER_THREAD], ends[SUBMITTERS][PER_THREAD];
 	struct submitter s[SUBMITTERS];
@@ -297,7 +297,7 @@ TEST_F_TIMEOUT(ring, several_submitters, 300)
 }
 
 /* Nonsense in the ring hurts nobody but the one who wrote it. */
-TEST_F_TIMEOUT(ring, ring_is_not_trusted, 120)
+TEST_F(ring, ring_is_not_trusted)
 {
 	struct hawk_item it = key_item(0);
 	uint64_t signals = 0, n;
@@ -324,7 +324,7 @@ TEST_F_TIMEOUT(ring, ring_is_not_trusted, 120)
 }
 
 /* The file is closed with reads in flight: they end, and nothing of it stays. */
-TEST_F_TIMEOUT(ring, close_in_flight, 120)
+TEST_F(ring, close_in_flight)
 {
 	struct hawk_item it[32];
 	uint32_t i;

@@ -363,7 +363,7 @@ static bool goes(int ctl)
 	return false;
 }
 
-TEST_F_TIMEOUT(hawk, idle_space_ends, 120)
+TEST_F(hawk, idle_space_ends)
 {
 	uint64_t idle = 50000000, left;
 	int fd = dev_open(O_RDWR);
@@ -378,7 +378,7 @@ TEST_F_TIMEOUT(hawk, idle_space_ends, 120)
 		poll(NULL, 0, 10);
 }
 
-TEST_F_TIMEOUT(hawk, attached_space_is_not_idle, 120)
+TEST_F(hawk, attached_space_is_not_idle)
 {
 	int a = dev_open(O_RDWR), b, i;
 
@@ -392,7 +392,7 @@ TEST_F_TIMEOUT(hawk, attached_space_is_not_idle, 120)
 	EXPECT_TRUE(goes(self->ctl));
 }
 
-TEST_F_TIMEOUT(hawk, idle_time_can_be_set, 120)
+TEST_F(hawk, idle_time_can_be_set)
 {
 	int a = dev_open(O_RDWR);
 
@@ -452,7 +452,7 @@ static void *race(void *arg)
 	return NULL;
 }
 
-TEST_F_TIMEOUT(hawk, idle_races_with_attach_and_destroy, 300)
+TEST_F(hawk, idle_races_with_attach_and_destroy)
 {
 	struct racer r[4];
 	int i;

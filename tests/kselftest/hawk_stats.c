@@ -65,7 +65,7 @@ static bool times_fit(const struct hawk_hist *h)
 	       !h->bucket[HAWK_STATS_BUCKETS - 1];
 }
 
-TEST_F_TIMEOUT(tiers, counts, 60)
+TEST_F(tiers, counts)
 {
 	int fd = evicting_space(self->host, self->blk, "test-stats");
 	struct hawk_item it = { .lid = LID(0) }, miss[3] = {
@@ -113,7 +113,7 @@ TEST_F_TIMEOUT(tiers, counts, 60)
 }
 
 /* Without a system call: the page moves on while it is mapped. */
-TEST_F_TIMEOUT(tiers, kept_up_to_date, 60)
+TEST_F(tiers, kept_up_to_date)
 {
 	int fd = evicting_space(self->host, self->blk, "test-stats");
 	struct hawk_stats_page *p;
@@ -132,7 +132,7 @@ TEST_F_TIMEOUT(tiers, kept_up_to_date, 60)
 }
 
 /* Asynchronous calls are counted when they end. */
-TEST_F_TIMEOUT(tiers, asynchronous, 60)
+TEST_F(tiers, asynchronous)
 {
 	struct hawk_ring_setup rs = { .size = sizeof(rs), .entries = 16, .eventfd = -1 };
 	int fd = evicting_space(self->host, self->blk, "test-stats");
@@ -158,7 +158,7 @@ TEST_F_TIMEOUT(tiers, asynchronous, 60)
 }
 
 /* One's own space and nothing else. */
-TEST_F_TIMEOUT(tiers, isolation, 60)
+TEST_F(tiers, isolation)
 {
 	int fd = evicting_space(self->host, self->blk, "test-stats"), other = dev_open(O_RDWR);
 	struct hawk_space_create sc = space_args(64);
@@ -252,7 +252,7 @@ static void *watch(void *arg)
 }
 
 /* Two readers, and one who makes the page be written all the time. */
-TEST_F_TIMEOUT(tiers, readers, 120)
+TEST_F(tiers, readers)
 {
 	int fd = evicting_space(self->host, self->blk, "test-stats"), i;
 	struct hawk_item by = key_item(NBLOCKS - 1);

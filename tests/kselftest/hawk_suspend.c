@@ -48,7 +48,7 @@ static void mover(struct tenant *t, uint32_t n, int ready, int stop)
 	_exit(0);
 }
 
-TEST_F_TIMEOUT(reclaim, moves_go_on_after_resume, 120)
+TEST_F(reclaim, moves_go_on_after_resume)
 {
 	struct tenant t = { .fd = dev_open(O_RDWR) };
 	uint32_t n = 2 * CHUNKS * CHUNK_BLOCKS;

@@ -74,7 +74,7 @@ TEST_F(tiers, abi_version)
 }
 
 /* Every attribute of a tier says what HAWK_IOC_TIER_INFO says. */
-TEST_F_TIMEOUT(tiers, values, 60)
+TEST_F(tiers, values)
 {
 	const uint32_t tier[] = { self->host, self->blk };
 	int fd = evicting_space(self->host, self->blk, "test-sysfs");
@@ -251,7 +251,7 @@ static long long ops_number(const char *op, int col)
 }
 
 /* Calls and items by kind of status, of the whole device. */
-TEST_F_TIMEOUT(tiers, debugfs_ops, 60)
+TEST_F(tiers, debugfs_ops)
 {
 	enum { CALLS = 1, OK, MISS };
 	long long calls = ops_number("lookup", CALLS), ok = ops_number("lookup", OK),

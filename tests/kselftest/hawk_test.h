@@ -16,6 +16,13 @@
 
 #include <linux/hawk.h>
 
+/*
+ * A test that the harness kills leaves its tiers to the next one.  So the limit is for
+ * tests that hang, not for slow ones: the debug kernel is emulated, maybe on a busy host.
+ */
+#undef TEST_TIMEOUT_DEFAULT
+#define TEST_TIMEOUT_DEFAULT	600
+
 #define MIB			(1ull << 20)
 #define BLOCK			16384u		/* bytes of a block, unless told otherwise */
 #define TOKENS			16u		/* tokens of a block */

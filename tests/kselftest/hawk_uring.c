@@ -68,7 +68,7 @@ static int uring_batch(struct io_uring *u, int fd, unsigned int cmd, struct hawk
 }
 
 /* Each batch call does through io_uring what it does as an ioctl. */
-TEST_F_TIMEOUT(slow, every_call, 120)
+TEST_F(slow, every_call)
 {
 	struct hawk_item it = { .lid = LID(40) }, by;
 	struct io_uring u;
@@ -118,7 +118,7 @@ TEST_F_TIMEOUT(slow, every_call, 120)
 }
 
 /* What the ioctl refuses is refused, for the same reason. */
-TEST_F_TIMEOUT(slow, same_refusals, 120)
+TEST_F(slow, same_refusals)
 {
 	struct hawk_item it = { .lid = LID(0) };
 	struct hawk_batch ok = slow_batch(&it, 1, 0), bad[9], *b;
@@ -172,7 +172,7 @@ TEST_F_TIMEOUT(slow, same_refusals, 120)
 }
 
 /* Many at once, reads and errors mixed: each comes once, with its own results. */
-TEST_F_TIMEOUT(slow, many_in_flight, 300)
+TEST_F(slow, many_in_flight)
 {
 	struct hawk_item it[DEPTH][2];
 	struct hawk_batch b[DEPTH];
@@ -217,7 +217,7 @@ static bool done_or(const struct hawk_item *it, int status)
 }
 
 /* HAWK_IOC_CANCEL reaches them too, and a deadline. */
-TEST_F_TIMEOUT(slow, canceled_or_late, 300)
+TEST_F(slow, canceled_or_late)
 {
 	struct hawk_item it[2][2];
 	struct hawk_batch b[2];
@@ -247,7 +247,7 @@ TEST_F_TIMEOUT(slow, canceled_or_late, 300)
 }
 
 /* Results that cannot be handed back leave no pin. */
-TEST_F_TIMEOUT(slow, results_have_nowhere_to_go, 120)
+TEST_F(slow, results_have_nowhere_to_go)
 {
 	struct hawk_item *it = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -270,7 +270,7 @@ TEST_F_TIMEOUT(slow, results_have_nowhere_to_go, 120)
 }
 
 /* The ring goes with reads in flight, which write their results later; the file is used on. */
-TEST_F_TIMEOUT(slow, ring_closed_in_flight, 300)
+TEST_F(slow, ring_closed_in_flight)
 {
 	static struct hawk_item it[4][2];
 	static struct hawk_batch b[4];
@@ -293,7 +293,7 @@ TEST_F_TIMEOUT(slow, ring_closed_in_flight, 300)
 }
 
 /* The submitter is killed: nothing of it stays, whether io_uring cancels or waits. */
-TEST_F_TIMEOUT(slow, killed_in_flight, 300)
+TEST_F(slow, killed_in_flight)
 {
 	struct hawk_space_attach at = {
 		.size = sizeof(at), .flags = HAWK_ATTACH_FD, .fd = self->fd,
