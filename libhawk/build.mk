@@ -7,7 +7,7 @@ LIBHAWK_SRCS	:= $(wildcard libhawk/*.c) $(wildcard kmod/core/*.c)
 LIBHAWK_OBJS	:= $(LIBHAWK_SRCS:%.c=$(BUILD)/obj/%.o)
 LIBHAWK_A	:= $(BUILD)/lib/libhawk.a
 LIBHAWK_SO	:= $(BUILD)/lib/libhawk.so.0
-LIBHAWK_LDLIBS	:= -luring
+LIBHAWK_LDLIBS	:= -luring -lsodium
 LIBHAWK_MAN	:= $(wildcard libhawk/man/*.3)
 
 LIBS	 += $(LIBHAWK_A) $(LIBHAWK_SO)

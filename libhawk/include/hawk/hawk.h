@@ -295,6 +295,84 @@ int hawk_cancel(struct hawk_kv *kv, uint64_t user_data, uint32_t flags);
  */
 int hawk_reap(struct hawk_kv *kv, struct hawk_cqe *cqe, unsigned int n);
 
+/* Bytes of a salt or of a name in &struct hawk_key_params at most. */
+#define HAWK_KEY_TEXT_MAX	4096u
+
+/**
+ * struct hawk_key_params - what all blocks of a model and a tenant have in common
+ * @salt: the tenant's secret, @salt_len bytes of it, may be empty: tenants with
+ *	different salts have no key in common and cannot guess each other's
+ * @model: id of the weights, not empty; a hash over them is best
+ * @revision: of the weights or of the code, if it changes the bytes of a block
+ * @dtype: element type, "f16"
+ * @layout: how elements lie in a block, and what else their bits depend on, as the
+ *	instruction set that computed them
+ * @adapter: id of the adapter (LoRA), NULL for none
+ * @block_tokens: tokens of a block, at least 1
+ * @shard: which part of the heads or layers the block holds, less than @shard_count
+ * @shard_count: parts, 0 for not split (@shard is 0 then)
+ *
+ * NULL for a name is the empty name; names have up to HAWK_KEY_TEXT_MAX bytes.
+ */
+struct hawk_key_params {
+	const void *salt;
+	size_t salt_len;
+	const char *model;
+	const char *revision;
+	const char *dtype;
+	const char *layout;
+	const char *adapter;
+	uint32_t block_tokens;
+	uint32_t shard;
+	uint32_t shard_count;
+};
+
+/* Kinds of &struct hawk_key_op; they are hashed, so they never change. */
+#define HAWK_KEY_DROP	1u	/* tokens [start, end) became invisible */
+#define HAWK_KEY_REPOS	2u	/* keys of tokens [start, end) are read as at position - shift */
+
+/**
+ * struct hawk_key_op - an operation on the cache of a sequence
+ * @kind: HAWK_KEY_DROP or HAWK_KEY_REPOS
+ * @at: index of the first token of the history that was computed after it
+ * @start: first token of the history that it concerns
+ * @end: the token behind the last one
+ * @shift: positions; 0 for HAWK_KEY_DROP
+ */
+struct hawk_key_op {
+	uint32_t kind;
+	uint32_t at;
+	uint32_t start;
+	uint32_t end;
+	int32_t shift;
+};
+
+/**
+ * hawk_key_root() - the secret that keys of a model and a tenant start from
+ * @root: out; not a key of a block, and to be kept from other tenants
+ *
+ * The same parameters give the same root in every process, always.
+ *
+ * Return: 0; -EINVAL (no model, no block_tokens, shard out of range, salt at NULL),
+ * -E2BIG (a name or the salt is too long), -EIO (no random source for libsodium).
+ */
+int hawk_key_root(const struct hawk_key_params *p, uint8_t root[HAWK_KEY_BYTES]);
+
+/**
+ * hawk_key_next() - the key of a block
+ * @root: of hawk_key_root()
+ * @parent: key of the block before it, NULL for the first one
+ * @tokens: the block's tokens, @n of them
+ * @ops: all operations with @at before the end of this block, in order, @n_ops of them
+ * @key: out; may be @parent
+ *
+ * Two histories that differ in a token or an operation up to the end of the block
+ * have different keys. Allocates nothing.
+ */
+void hawk_key_next(const uint8_t root[HAWK_KEY_BYTES], const uint8_t *parent,
+		   const int32_t *tokens, uint32_t n, const struct hawk_key_op *ops, uint32_t n_ops,
+		   uint8_t key[HAWK_KEY_BYTES]);
+
 #ifdef __cplusplus
 }
 #endif
