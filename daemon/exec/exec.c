@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Life cycle of an executor and the checks on each step. */
+/* Life cycle of an executor. */
 #define _GNU_SOURCE
 #include "exec/exec_priv.h"
 
@@ -8,12 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-/*
- * Multiply-adds per phase above which several threads are worth their
- * barriers.
- */
-#define EXEC_PARALLEL_MACS 32768u
 
 size_t exec_kv_block_bytes(const struct model_config *cfg, uint32_t block_tokens,
 			   enum exec_kv_type type)
@@ -52,6 +46,7 @@ static void carve_scratch(struct exec *e, struct carver *c, struct exec_scratch 
 	out.q = carve(c, n_q * kern_pad(m->head_dim), sizeof(float));
 	out.scores = carve(c, n_q * kern_pad(e->cfg.block_tokens), sizeof(float));
 	out.state = carve(c, n_q * 2, sizeof(float));
+	out.turn_mem = carve(c, turn_floats(m->rope_dim), sizeof(float));
 	out.planes = carve(c, 2 * (size_t)e->cfg.block_tokens * m->head_dim, sizeof(float));
 	if (s)
 		*s = out;
@@ -74,6 +69,7 @@ static void carve_all(struct exec *e, struct carver *c)
 	e->inv_freq = carve(c, m->rope_dim / 2, sizeof(double));
 	e->slot = carve(c, rows, sizeof(*e->slot));
 	e->want = carve(c, e->cfg.max_logits, sizeof(*e->want));
+	e->dst = carve(c, rows, sizeof(*e->dst));
 	e->tiles = carve(c, rows, sizeof(*e->tiles));
 	e->counters = carve(c, exec_counter_count(e), sizeof(*e->counters));
 	e->scratch = carve(c, e->cfg.n_threads, sizeof(*e->scratch));
@@ -116,6 +112,9 @@ static void init_rope(struct exec *e)
 		if (e->m->rope_factors)
 			e->inv_freq[i] /= e->m->rope_factors[i];
 	}
+	for (i = 0; i < e->cfg.n_threads; i++)
+		turn_init(&e->scratch[i].turn, e->inv_freq, m->rope_dim,
+			  m->rope_pairs == MODEL_ROPE_HALVES, e->scratch[i].turn_mem);
 }
 
 static int check_config(struct exec_config *c, char *err)
@@ -183,83 +182,19 @@ void exec_destroy(struct exec *e)
 	free(e);
 }
 
-/* Does row @r continue the sequence of the row before it? */
-static bool same_run(const struct exec_row *rows, uint32_t r)
-{
-	return r && rows[r].blocks == rows[r - 1].blocks && rows[r].pos == rows[r - 1].pos + 1;
-}
-
-static int check_rows(const struct exec *e, const struct exec_row *rows, uint32_t n)
-{
-	const struct model_config *c = &e->m->cfg;
-	const uint32_t bt = e->cfg.block_tokens;
-	uint32_t r, b, wanted = 0;
-
-	if (!n)
-		return -EINVAL;
-	if (n > e->cfg.max_rows)
-		return -E2BIG;
-	for (r = 0; r < n; r++) {
-		const struct exec_row *row = &rows[r];
-
-		if (row->token < 0 || (uint32_t)row->token >= c->n_vocab || row->pos >= c->n_ctx ||
-		    !row->blocks)
-			return -EINVAL;
-		/* a run's first row checks the blocks before it as well */
-		for (b = same_run(rows, r) ? row->pos / bt : 0; b <= row->pos / bt; b++)
-			if (!row->blocks[b])
-				return -EINVAL;
-		wanted += row->want_logits;
-	}
-	return wanted > e->cfg.max_logits ? -E2BIG : 0;
-}
-
-/* Note who wants logits and which rows attend together. */
-static void plan_step(struct exec *e, const struct exec_row *rows, uint32_t n)
-{
-	struct exec_tile *tile = NULL;
-	uint32_t r;
-
-	e->rows = rows;
-	e->n_rows = n;
-	e->n_want = 0;
-	e->n_tiles = 0;
-	for (r = 0; r < n; r++) {
-		e->slot[r] = UINT32_MAX;
-		if (rows[r].want_logits) {
-			e->slot[r] = e->n_want;
-			e->want[e->n_want++] = r;
-		}
-		if (!same_run(rows, r) || tile->n_rows == exec_tile_rows(e)) {
-			tile = &e->tiles[e->n_tiles++];
-			*tile = (struct exec_tile){ r, 0 };
-		}
-		tile->n_rows++;
-	}
-	memset(e->counters, 0, exec_counter_count(e) * sizeof(*e->counters));
-}
-
-static bool worth_threads(const struct exec *e)
-{
-	const struct model_config *c = &e->m->cfg;
-	uint64_t macs = e->m->n_params * e->n_rows, span = 0;
-	uint32_t r;
-
-	for (r = 0; r < e->n_rows; r++)
-		span += e->rows[r].pos;
-	macs += span * 2 * c->n_head * c->head_dim * c->n_layer;
-	return macs / (c->n_layer * PH_COUNT) >= EXEC_PARALLEL_MACS;
-}
-
 int exec_step(struct exec *e, const struct exec_row *rows, uint32_t n_rows)
 {
-	int ret = check_rows(e, rows, n_rows);
+	int ret = exec_plan(e, rows, n_rows);
 
 	if (ret)
 		return ret;
-	plan_step(e, rows, n_rows);
-	pool_run(e->pool, worth_threads(e), exec_forward, e);
+	pool_run(e->pool, exec_worth_threads(e), exec_forward, e);
 	return 0;
+}
+
+const char *exec_step_error(const struct exec *e)
+{
+	return e->err;
 }
 
 const float *exec_logits(const struct exec *e, uint32_t row)

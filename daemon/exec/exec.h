@@ -8,14 +8,22 @@
  *	[layer][K, V][kv_head][token][head_dim]		f16 or f32
  *
  * so a (layer, K or V, kv_head) plane is contiguous and blocks are position
- * independent: keys are stored already rotated for their absolute position.
+ * independent: keys are stored already rotated for their position.
  * The executor keeps no copy of any key or value.
+ *
+ * What a sequence sees is a list of segments: runs of tokens that may begin and
+ * end within blocks and share blocks with others. A token's place in that list,
+ * all segments one behind the other, is its visible index. It is not the
+ * rotary position: after a drop the two differ. The keys of a segment may be
+ * read as if they stood elsewhere (shift).
  *
  * Batch invariance: the logits of a row, and the K/V it writes, are bitwise
  * the same whatever other rows share the step, however a prompt is cut into
  * steps, whatever the number of threads, and whether its prefix was computed
- * now or earlier. They do depend on the instruction set, on block_tokens and
- * on the KV type, which are fixed when the executor is created.
+ * now or earlier. Neither does it matter where the visible tokens lie, in
+ * which blocks and at which slots, or how the list is cut into segments. They
+ * do depend on the instruction set, on block_tokens and on the KV type, which
+ * are fixed when the executor is created.
  */
 #ifndef HAWK_EXEC_H
 #define HAWK_EXEC_H
@@ -53,23 +61,46 @@ struct exec_config {
 };
 
 /**
+ * struct exec_seg - tokens that lie side by side
+ * @blocks: addresses of KV blocks; [0] holds slots 0..block_tokens - 1. Those
+ *          of the tokens in use must be valid, writable where the step's own
+ *          rows land, aligned to 4 bytes (64 is fastest).
+ * @tok: slot of the first token: token j is at slot tok + j, in
+ *       blocks[slot / block_tokens]
+ * @len: tokens, at least 1
+ * @shift: keys are read as at position p - shift, p being the position they
+ *         were stored with; the blocks are not changed, values do not depend
+ *         on positions. Rows cannot land in a segment whose shift is not 0.
+ */
+struct exec_seg {
+	void *const *blocks;
+	uint32_t tok;
+	uint32_t len;
+	int32_t shift;
+};
+
+/**
  * struct exec_row - one token to compute
  * @token: id, 0 <= token < n_vocab
- * @pos: absolute position in its sequence, from 0
- * @blocks: addresses of the sequence's KV blocks, in order; entry pos /
- *          block_tokens and all before it must be valid, writable where the
- *          step's own rows land, aligned to 4 bytes (64 is fastest). Rows of
- *          one sequence pass the same pointer.
+ * @pos: rotary position, 0 <= pos < n_ctx
+ * @at: visible index: its K/V is written there, and it attends to 0..at
+ * @segs: what its sequence sees, up to @at at least. Rows of one sequence pass
+ *        the same pointer.
+ * @n_segs: number of segments
  * @want_logits: compute logits for this row
  *
- * The rows of one sequence in a step are adjacent, with consecutive positions.
- * K/V of all earlier positions must be in the blocks already or be written by
- * earlier rows of the same step. No two rows may write the same place.
+ * The rows of one sequence in a step are adjacent, with consecutive visible
+ * indices. K/V of all earlier indices must be in the blocks already or be
+ * written by earlier rows of the same step. No two rows may write the same
+ * place. A sequence nothing was done to is one segment with tok 0 and shift 0,
+ * and its rows have at == pos.
  */
 struct exec_row {
 	int32_t token;
 	uint32_t pos;
-	void *const *blocks;
+	uint32_t at;
+	const struct exec_seg *segs;
+	uint32_t n_segs;
 	bool want_logits;
 };
 
@@ -102,10 +133,15 @@ void exec_destroy(struct exec *e);
  *
  * Allocates nothing. One caller at a time.
  *
- * Return: 0; -EINVAL no rows, a token or position out of range, a NULL block;
- * -E2BIG more rows or logits than configured. Nothing was written on failure.
+ * Return: 0; -EINVAL no rows, a token or position out of range, an empty
+ * segment, a NULL block, a visible index beyond the segments or in a shifted
+ * one; -E2BIG more rows or logits than configured. exec_step_error() has the
+ * cause in words. Nothing was written on failure.
  */
 int exec_step(struct exec *e, const struct exec_row *rows, uint32_t n_rows);
+
+/** exec_step_error() - why exec_step() last failed: one line, "" if it never did */
+const char *exec_step_error(const struct exec *e);
 
 /**
  * exec_logits() - logits of a row of the last step

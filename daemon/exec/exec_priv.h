@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by exec.c (life cycle, checks) and forward.c (the computation). */
+/* Shared by exec.c (life cycle), plan.c (checks) and forward.c (the computation). */
 #ifndef HAWK_EXEC_PRIV_H
 #define HAWK_EXEC_PRIV_H
 
@@ -29,6 +29,12 @@ struct exec_counter {
 	_Atomic uint32_t next;
 } __attribute__((aligned(64)));
 
+/* Where a row's keys and values go. */
+struct exec_dst {
+	void *block;
+	uint32_t slot;
+};
+
 /* Adjacent rows of one sequence whose queries attend together. */
 struct exec_tile {
 	uint32_t first, n_rows;
@@ -42,6 +48,8 @@ struct exec_scratch {
 	float *scores;
 	float *state;
 	float *planes;
+	float *turn_mem;
+	struct turn_cache turn; /* on turn_mem */
 };
 
 struct exec {
@@ -65,6 +73,7 @@ struct exec {
 	double *inv_freq;	       /* [rope_dim / 2] radians per position */
 	uint32_t *slot;		       /* [max_rows] logits index, or UINT32_MAX */
 	uint32_t *want;		       /* [max_logits] rows that want logits */
+	struct exec_dst *dst;	       /* [max_rows] */
 	struct exec_tile *tiles;       /* [max_rows] */
 	struct exec_scratch *scratch;  /* [n_threads] */
 	struct exec_counter *counters; /* [1 + n_layer * PH_COUNT + 2] */
@@ -72,7 +81,15 @@ struct exec {
 	/* the step being computed */
 	const struct exec_row *rows;
 	uint32_t n_rows, n_want, n_tiles;
+
+	char err[GGUF_ERR_LEN]; /* why the last step was refused */
 };
+
+/* Check the rows of a step and note where they write; see exec_step(). */
+int exec_plan(struct exec *e, const struct exec_row *rows, uint32_t n);
+
+/* Is the planned step large enough for several threads? */
+bool exec_worth_threads(const struct exec *e);
 
 /* Body of a step, run by every thread. */
 void exec_forward(void *arg, uint32_t tid);

@@ -49,16 +49,21 @@ static void embed_row(struct exec *e, uint32_t r)
 	}
 }
 
-/* Rotate the pairs (2i, 2i + 1) of one head, as llama GGUF files expect. */
-static void rotate(float *v, const float *cs, uint32_t rope_dim)
+/* Rotate one head of row @r. */
+static void rotate(const struct exec *e, uint32_t r, float *v)
 {
+	const struct model_config *c = &e->m->cfg;
+	const float *cs = e->rope + (size_t)r * c->rope_dim;
+	const bool half = c->rope_pairs == MODEL_ROPE_HALVES;
 	uint32_t i;
 
-	for (i = 0; i < rope_dim; i += 2) {
-		float a = v[i], b = v[i + 1];
+	for (i = 0; i < c->rope_dim / 2; i++) {
+		float *x = &v[turn_index(half, c->rope_dim, i, 0)];
+		float *y = &v[turn_index(half, c->rope_dim, i, 1)];
+		float a = *x, b = *y;
 
-		v[i] = a * cs[i] - b * cs[i + 1];
-		v[i + 1] = a * cs[i + 1] + b * cs[i];
+		*x = a * cs[2 * i] - b * cs[2 * i + 1];
+		*y = a * cs[2 * i + 1] + b * cs[2 * i];
 	}
 }
 
@@ -102,17 +107,16 @@ static void project_q(struct exec *e, uint32_t layer, uint32_t head, struct exec
 	for (r = 0; r < e->n_rows; r++) {
 		float *q = e->q + r * e->ld_q + begin;
 
-		rotate(q, e->rope + (size_t)r * c->rope_dim, c->rope_dim);
+		rotate(e, r, q);
 		for (i = 0; i < c->head_dim; i++)
 			q[i] *= scale;
 	}
 }
 
-static void store_kv(struct exec *e, const struct exec_row *row, size_t plane, const float *v)
+static void store_kv(struct exec *e, const struct exec_dst *to, size_t plane, const float *v)
 {
-	const uint32_t hd = e->m->cfg.head_dim, bt = e->cfg.block_tokens;
-	uint8_t *dst = (uint8_t *)row->blocks[row->pos / bt] + plane +
-		       (size_t)(row->pos % bt) * hd * e->kv_elem;
+	const uint32_t hd = e->m->cfg.head_dim;
+	uint8_t *dst = (uint8_t *)to->block + plane + (size_t)to->slot * hd * e->kv_elem;
 
 	if (e->cfg.kv_type == EXEC_KV_F16)
 		e->ops->to_f16((uint16_t *)dst, v, hd);
@@ -143,8 +147,8 @@ static void project_kv(struct exec *e, uint32_t layer, int which, uint32_t head,
 		float *v = s->unit + r * e->ld_unit;
 
 		if (!which)
-			rotate(v, e->rope + (size_t)r * c->rope_dim, c->rope_dim);
-		store_kv(e, &e->rows[r], plane, v);
+			rotate(e, r, v);
+		store_kv(e, &e->dst[r], plane, v);
 	}
 }
 
@@ -175,18 +179,19 @@ static void attend_tile(struct exec *e, uint32_t layer, const struct exec_tile *
 		.ldq = ldq,
 		.out = e->att + tile->first * e->ld_q + col,
 		.ld_out = e->ld_q,
-		.blocks = row->blocks,
+		.segs = row->segs,
 		.k_off = plane_offset(e, layer, 0, kv_head),
 		.v_off = plane_offset(e, layer, 1, kv_head),
 		.n_rows = tile->n_rows,
 		.group = group,
-		.pos = row->pos,
+		.at = row->at,
 		.head_dim = c->head_dim,
 		.block_tokens = e->cfg.block_tokens,
 		.kv_type = e->cfg.kv_type == EXEC_KV_F16 ? GGUF_T_F16 : GGUF_T_F32,
 		.scores = s->scores,
 		.state = s->state,
 		.planes = s->planes,
+		.turn = &s->turn,
 	};
 	uint32_t r, g;
 

@@ -32,6 +32,7 @@ struct session {
 	struct tok *tok;
 	struct exec *exec;
 	void **blocks;
+	struct exec_seg seg; /* the whole sequence */
 	uint32_t n_blocks;
 	int32_t *ids; /* prompt, then what is generated */
 	size_t n_prompt, n_ids;
@@ -196,6 +197,7 @@ static int alloc_blocks(struct session *s, char *err)
 	}
 	if (!s->blocks || i < s->n_blocks)
 		return gguf_fail(err, -ENOMEM, "no memory for the KV blocks");
+	s->seg = (struct exec_seg){ .blocks = s->blocks, .len = s->n_blocks * bt };
 	return 0;
 }
 
@@ -240,7 +242,9 @@ static const float *step(struct session *s, struct exec_row *rows, size_t begin,
 		rows[i - begin] = (struct exec_row){
 			.token = s->ids[i],
 			.pos = i,
-			.blocks = s->blocks,
+			.at = i,
+			.segs = &s->seg,
+			.n_segs = 1,
 			.want_logits = i + 1 == s->n_ids,
 		};
 	if (exec_step(s->exec, rows, end - begin))
@@ -274,7 +278,7 @@ static int generate(struct session *s, char *err)
 	}
 	s->decode_s = now_s() - start;
 	free(rows);
-	return logits ? 0 : gguf_fail(err, -EINVAL, "a step failed");
+	return logits ? 0 : gguf_fail(err, -EINVAL, "a step failed: %s", exec_step_error(s->exec));
 }
 
 static char *decode_text(const struct session *s)

@@ -13,7 +13,8 @@
 #ifndef HAWK_KERN_H
 #define HAWK_KERN_H
 
-#include "model/model.h"
+#include "exec/exec.h"
+#include "exec/turn.h"
 
 #define KERN_PAD       16u /* floats; the widest vector in use */
 #define KERN_PACK_OUTS 16u /* outputs unpacked to f32 at a time */
@@ -46,32 +47,35 @@ struct kern_mm {
  * struct kern_attn - attention of some queries over one key/value head
  *
  * The queries are the @group heads of @n_rows rows of one sequence at
- * consecutive positions from @pos; they share the key/value head. Tokens are
- * visited in blocks, each query folding one block after the other into its
- * running maximum, sum and weighted values.
+ * consecutive visible indices from @at; they share the key/value head. Tokens
+ * are visited in spans of block_tokens by visible index, each query folding one
+ * span after the other into its running maximum, sum and weighted values.
  *
  * @q: [n_rows * group][ldq], scaled by 1/sqrt(head_dim), padded
  * @out: result; query (r, g) goes to out + r * ld_out + g * head_dim
- * @blocks: block table of the sequence
+ * @segs: the visible tokens of the sequence; those up to @at + @n_rows - 1
+ *        are there
  * @k_off: byte offset in a block of this head's keys [block_tokens][head_dim]
  * @v_off: the same for the values
  * @kv_type: GGUF_T_F16 or GGUF_T_F32
  * @scores: scratch [n_rows * group][kern_pad(block_tokens)]
  * @state: scratch, 2 floats per query
  * @planes: scratch of 2 * block_tokens * head_dim floats
+ * @turn: this thread's rotations for shifted segments
  */
 struct kern_attn {
 	const float *q;
 	float *out;
-	void *const *blocks;
+	const struct exec_seg *segs;
 	size_t ldq, ld_out;
 	size_t k_off, v_off;
-	uint32_t n_rows, group, pos;
+	uint32_t n_rows, group, at;
 	uint32_t head_dim, block_tokens;
 	enum gguf_type kv_type;
 	float *scores;
 	float *state;
 	float *planes;
+	struct turn_cache *turn;
 };
 
 /**

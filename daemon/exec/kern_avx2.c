@@ -71,6 +71,12 @@ static inline vf v_scale2(vf x, vf n)
 	return _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(e, 23)));
 }
 
+/* Elements 2i and 2i + 1 change places. */
+static inline vf v_swap_pairs(vf v)
+{
+	return _mm256_permute_ps(v, 0xb1);
+}
+
 static inline __m128 v_fold(vf v)
 {
 	return _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));

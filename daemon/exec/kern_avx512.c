@@ -89,6 +89,12 @@ static inline vf v_keep_ge(vf x, vf lim, vf r)
 	return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, lim, _CMP_GE_OQ), r);
 }
 
+/* Elements 2i and 2i + 1 change places. */
+static inline vf v_swap_pairs(vf v)
+{
+	return _mm512_permute_ps(v, 0xb1);
+}
+
 static inline __m128 v_fold(vf v)
 {
 	__m256 h = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));

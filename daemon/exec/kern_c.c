@@ -122,6 +122,12 @@ static inline vf v_scale2(vf x, vf n)
 	return x * (vf)((__builtin_convertvector(n, vi) + 127) << 23);
 }
 
+/* Elements 2i and 2i + 1 change places. */
+static inline vf v_swap_pairs(vf v)
+{
+	return (vf){ v[1], v[0], v[3], v[2] };
+}
+
 static inline float v_hmax(vf v)
 {
 	float a = v[0] > v[1] ? v[0] : v[1];

@@ -15,6 +15,12 @@
 #define MODEL_MAX_HEAD_DIM 256u
 #define MODEL_MAX_CTX	   (16u << 20)
 
+/* Which elements of a head rotate together, d the rotated ones. */
+enum model_rope {
+	MODEL_ROPE_PAIRS,  /* (2i, 2i + 1): llama */
+	MODEL_ROPE_HALVES, /* (i, i + d / 2): "neox" */
+};
+
 /**
  * struct model_config - shape of the network
  * @n_vocab: tokens in the vocabulary
@@ -26,6 +32,7 @@
  * @head_dim: elements per head (even, at most MODEL_MAX_HEAD_DIM)
  * @n_ff: width of the feed-forward layer
  * @rope_dim: leading elements of a head that are rotated (even)
+ * @rope_pairs: which of them rotate together
  * @rope_base: base of the rotation frequencies
  * @rope_scale: positions are multiplied by this (1 / linear scaling factor)
  * @rms_eps: epsilon of the RMS norms
@@ -40,6 +47,7 @@ struct model_config {
 	uint32_t head_dim;
 	uint32_t n_ff;
 	uint32_t rope_dim;
+	enum model_rope rope_pairs;
 	float rope_base;
 	float rope_scale;
 	float rms_eps;

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "exec/exec.h"
 #include "exec/sample.h"
 #include "kv/kv.h"
 #include "sched/text.h"
@@ -79,6 +80,7 @@ struct req {
 	struct sampler sampler;
 	struct text text; /* only with stop strings */
 	char *scratch;	  /* text thrown away */
+	struct exec_seg seg; /* what the executor sees of @kv */
 	uint32_t pos;	  /* tokens whose KV is computed */
 	uint32_t row;	  /* first row in this step */
 	uint32_t n_rows;  /* rows in this step, 0 if none */

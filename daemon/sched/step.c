@@ -66,11 +66,14 @@ static void step_add_rows(struct sched *s, struct req *r, uint32_t first, uint32
 
 	r->row = first;
 	r->n_rows = n;
+	r->seg = (struct exec_seg){ .blocks = r->kv.addr, .len = r->pos + n };
 	for (i = 0; i < n; i++)
 		s->rows[first + i] = (struct exec_row){
 			.token = r->tokens[r->pos + i],
 			.pos = r->pos + i,
-			.blocks = r->kv.addr,
+			.at = r->pos + i,
+			.segs = &r->seg,
+			.n_segs = 1,
 			.want_logits = r->pos + i + 1 == have,
 		};
 }
@@ -168,7 +171,8 @@ static void step_fail_all(struct sched *s, int error)
 {
 	uint32_t i;
 
-	log_err("executor refused a step of %u sequences: error %d", s->n_seq, -error);
+	log_err("executor refused a step of %u sequences: %s", s->n_seq,
+		exec_step_error(s->cfg.exec));
 	for (i = 0; i < s->n_seq; i++) {
 		kv_seq_close(s->cfg.kv, &s->seq[i]->kv);
 		sched_fail(s, s->seq[i], error, "the executor refused the step");

@@ -28,6 +28,7 @@ struct decode {
 	uint32_t seq_blocks;
 	uint32_t block_bytes;
 	void **block[2];	/* by side: BATCH_MAX * seq_blocks addresses */
+	struct exec_seg seg[2][BATCH_MAX];
 	void *private;
 };
 
@@ -71,7 +72,9 @@ static void prefill(struct decode *d, enum bench_side side)
 				row[i] = (struct exec_row) {
 					.token = token_at(d, seq, pos + i),
 					.pos = pos + i,
-					.blocks = d->block[side] + seq * d->seq_blocks,
+					.at = pos + i,
+					.segs = &d->seg[side][seq],
+					.n_segs = 1,
 				};
 			step(d, row, n);
 		}
@@ -90,7 +93,9 @@ static double measure(struct decode *d, enum bench_side side, uint32_t batch, un
 				row[seq] = (struct exec_row) {
 					.token = token_at(d, seq, d->context + i),
 					.pos = d->context + i,
-					.blocks = d->block[side] + seq * d->seq_blocks,
+					.at = d->context + i,
+					.segs = &d->seg[side][seq],
+					.n_segs = 1,
 					.want_logits = true,
 				};
 			step(d, row, batch);
@@ -152,6 +157,11 @@ static void setup(struct decode *d, const struct bench_opts *o)
 	hawk_blocks(d);
 	for (i = 0; i < n; i++)
 		d->block[BENCH_PEER][i] = (char *)d->private + (size_t)i * payload;
+	for (i = 0; i < 2 * BATCH_MAX; i++)
+		d->seg[i / BATCH_MAX][i % BATCH_MAX] = (struct exec_seg) {
+			.blocks = d->block[i / BATCH_MAX] + i % BATCH_MAX * d->seq_blocks,
+			.len = d->context + STEPS,
+		};
 	prefill(d, BENCH_OURS);
 	prefill(d, BENCH_PEER);
 }

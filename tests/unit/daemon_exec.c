@@ -15,8 +15,7 @@
 
 #include <cmocka.h>
 
-#include "daemon_fixture.h"
-#include "exec/exec.h"
+#include "daemon_net.h"
 #include "exec/kern.h"
 #include "exec/kern_half.h"
 #include "exec/sample.h"
@@ -78,61 +77,18 @@ static const char *const isas[] = { "c", "avx2", "avx512" };
 #endif
 #define N_ISAS (sizeof(isas) / sizeof(isas[0]))
 
-struct loaded {
-	uint8_t *bytes;
-	struct model *m;
-};
-
-static struct loaded load(const struct fx_model *shape, enum gguf_type type)
-{
-	struct fx_model fm = *shape;
-	struct fx_file f = { 0 };
-	char err[GGUF_ERR_LEN];
-	struct loaded l;
-	struct gguf *g;
-	size_t len;
-
-	fm.type = type;
-	fx_model_add(&f, &fm);
-	l.bytes = fx_finish(&f, &len);
-	fx_free(&f);
-	if (gguf_parse(l.bytes, len, &g, err) || model_from_gguf(g, "test", &l.m, err))
-		fail_msg("%s", err);
-	return l;
-}
-
-static void unload(struct loaded *l)
-{
-	model_free(l->m);
-	free(l->bytes);
-}
-
 /* NULL when this CPU lacks the instruction set. */
 static struct exec *make_exec(const struct model *m, const char *isa, uint32_t threads,
 			      enum exec_kv_type kv)
 {
-	const struct exec_config cfg = {
-		.n_threads = threads,
-		.max_rows = 3 * N_TOK,
-		.block_tokens = bt,
-		.kv_type = kv,
-		.isa = isa,
-	};
-	char err[GGUF_ERR_LEN];
-	struct exec *e;
-	int ret = exec_create(m, &cfg, &e, err);
-
-	if (ret == -EOPNOTSUPP)
-		return NULL;
-	if (ret)
-		fail_msg("%s", err);
-	return e;
+	return net_exec(m, isa, threads, kv, bt, 3 * N_TOK);
 }
 
 /* A sequence with its KV blocks, which start out as garbage. */
 struct seq {
 	int32_t ids[N_TOK];
 	void *blocks[N_TOK];
+	struct exec_seg seg; /* all of them */
 	size_t block_bytes;
 	float *logits; /* [N_TOK][n_vocab] */
 };
@@ -143,6 +99,7 @@ static void seq_init(struct seq *s, const struct model *m, enum exec_kv_type kv,
 
 	for (i = 0; i < N_TOK; i++)
 		s->ids[i] = fx_rand(&seed) % m->cfg.n_vocab;
+	s->seg = (struct exec_seg){ .blocks = s->blocks, .len = N_TOK };
 	s->block_bytes = exec_kv_block_bytes(&m->cfg, bt, kv);
 	for (i = 0; i < n_blocks(); i++) {
 		s->blocks[i] = malloc(s->block_bytes);
@@ -165,7 +122,14 @@ static void seq_free(struct seq *s)
 static void seq_rows(struct seq *s, struct exec_row *rows, uint32_t begin, uint32_t end)
 {
 	for (; begin < end; begin++)
-		*rows++ = (struct exec_row){ s->ids[begin], begin, s->blocks, true };
+		*rows++ = (struct exec_row){
+			.token = s->ids[begin],
+			.pos = begin,
+			.at = begin,
+			.segs = &s->seg,
+			.n_segs = 1,
+			.want_logits = true,
+		};
 }
 
 static void keep_logits(struct seq *s, const struct exec *e, const struct model *m, uint32_t row,
@@ -203,140 +167,17 @@ static void expect_same(const struct seq *a, const struct seq *b, const struct m
 			fail_msg("KV block %u differs: %s", i, what);
 }
 
-/* ---- the plain forward pass ---- */
-
-static void ref_matvec(const struct model_mat *w, const double *x, double *y)
-{
-	float *row = malloc(w->n_in * sizeof(float));
-	uint32_t o, i;
-
-	assert_non_null(row);
-	for (o = 0; o < w->n_out; o++) {
-		kern_ops_c.unpack(row, w->type, w->data + o * w->row_bytes, w->n_in);
-		y[o] = 0;
-		for (i = 0; i < w->n_in; i++)
-			y[o] += row[i] * x[i];
-	}
-	free(row);
-}
-
-static void ref_norm(const double *x, const float *w, uint32_t n, float eps, double *out)
-{
-	double sum = 0;
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		sum += x[i] * x[i];
-	for (i = 0; i < n; i++)
-		out[i] = x[i] / sqrt(sum / n + eps) * w[i];
-}
-
-static void ref_rope(const struct model *m, double *v, uint32_t pos)
-{
-	const struct model_config *c = &m->cfg;
-	uint32_t i;
-
-	for (i = 0; i < c->rope_dim; i += 2) {
-		double f = pow(c->rope_base, -(double)i / c->rope_dim);
-		double a = v[i], b = v[i + 1], t;
-
-		if (m->rope_factors)
-			f /= m->rope_factors[i / 2];
-		t = f * pos;
-		v[i] = a * cos(t) - b * sin(t);
-		v[i + 1] = a * sin(t) + b * cos(t);
-	}
-}
-
-/* Attention of one head at @pos over keys and values [pos + 1][head_dim]. */
-static void ref_attend(const double *q, const double *k, const double *v, uint32_t stride,
-		       uint32_t pos, uint32_t hd, double *out)
-{
-	double p[N_TOK], sum = 0;
-	uint32_t t, d;
-
-	for (t = 0; t <= pos; t++) {
-		p[t] = 0;
-		for (d = 0; d < hd; d++)
-			p[t] += q[d] * k[t * stride + d];
-		p[t] = exp(p[t] / sqrt(hd));
-		sum += p[t];
-	}
-	for (d = 0; d < hd; d++) {
-		out[d] = 0;
-		for (t = 0; t <= pos; t++)
-			out[d] += p[t] / sum * v[t * stride + d];
-	}
-}
-
-struct ref {
-	const struct model *m;
-	double *k, *v; /* [layer][N_TOK][n_head_kv * head_dim] */
-	double x[512], n[512], q[512], a[512], g[512], u[512];
-};
-
-static void ref_layer(struct ref *r, uint32_t layer, uint32_t pos)
-{
-	const struct model_config *c = &r->m->cfg;
-	const struct model_layer *l = &r->m->layers[layer];
-	const uint32_t kvw = c->n_head_kv * c->head_dim;
-	double *k = r->k + (size_t)layer * N_TOK * kvw;
-	double *v = r->v + (size_t)layer * N_TOK * kvw;
-	uint32_t h, i, kvh;
-
-	ref_norm(r->x, l->attn_norm, c->n_embd, c->rms_eps, r->n);
-	ref_matvec(&l->wq, r->n, r->q);
-	ref_matvec(&l->wk, r->n, k + pos * kvw);
-	ref_matvec(&l->wv, r->n, v + pos * kvw);
-	for (h = 0; h < c->n_head_kv; h++)
-		ref_rope(r->m, k + pos * kvw + h * c->head_dim, pos);
-	for (h = 0; h < c->n_head; h++) {
-		ref_rope(r->m, r->q + h * c->head_dim, pos);
-		kvh = h / (c->n_head / c->n_head_kv) * c->head_dim;
-		ref_attend(r->q + h * c->head_dim, k + kvh, v + kvh, kvw, pos, c->head_dim,
-			   r->a + h * c->head_dim);
-	}
-	ref_matvec(&l->wo, r->a, r->n);
-	for (i = 0; i < c->n_embd; i++)
-		r->x[i] += r->n[i];
-	ref_norm(r->x, l->ffn_norm, c->n_embd, c->rms_eps, r->n);
-	ref_matvec(&l->gate, r->n, r->g);
-	ref_matvec(&l->up, r->n, r->u);
-	for (i = 0; i < c->n_ff; i++)
-		r->g[i] = r->g[i] / (1 + exp(-r->g[i])) * r->u[i];
-	ref_matvec(&l->down, r->g, r->n);
-	for (i = 0; i < c->n_embd; i++)
-		r->x[i] += r->n[i];
-}
-
 /* Logits of @n tokens. */
 static double *ref_forward(const struct model *m, const int32_t *ids, uint32_t n)
 {
-	const struct model_config *c = &m->cfg;
-	size_t kv = (size_t)c->n_layer * N_TOK * c->n_head_kv * c->head_dim;
-	struct ref *r = calloc(1, sizeof(*r));
-	double *logits = calloc((size_t)n * c->n_vocab, sizeof(double));
-	float row[512];
-	uint32_t pos, i;
+	double *logits = calloc((size_t)n * m->cfg.n_vocab, sizeof(double));
+	struct ref *r = ref_create(m, n);
+	uint32_t pos;
 
-	assert_non_null(r);
 	assert_non_null(logits);
-	r->m = m;
-	r->k = calloc(kv, sizeof(double));
-	r->v = calloc(kv, sizeof(double));
-	for (pos = 0; pos < n; pos++) {
-		kern_ops_c.unpack(row, m->tok_embd.type,
-				  m->tok_embd.data + ids[pos] * m->tok_embd.row_bytes, c->n_embd);
-		for (i = 0; i < c->n_embd; i++)
-			r->x[i] = row[i];
-		for (i = 0; i < c->n_layer; i++)
-			ref_layer(r, i, pos);
-		ref_norm(r->x, m->out_norm, c->n_embd, c->rms_eps, r->n);
-		ref_matvec(&m->output, r->n, logits + (size_t)pos * c->n_vocab);
-	}
-	free(r->k);
-	free(r->v);
-	free(r);
+	for (pos = 0; pos < n; pos++)
+		ref_row(r, ids[pos], pos, pos, logits + (size_t)pos * m->cfg.n_vocab);
+	ref_free(r);
 	return logits;
 }
 
@@ -344,7 +185,7 @@ static void check_reference(const struct fx_model *shape, enum gguf_type type, c
 			    enum exec_kv_type kv)
 {
 	const double bar = kv == EXEC_KV_F32 ? 2e-5 : 1e-2;
-	struct loaded l = load(shape, type);
+	struct net l = net_make(shape, type);
 	struct exec *e = make_exec(l.m, isa, 1, kv);
 	double *want, worst = 0;
 	struct seq s;
@@ -362,7 +203,7 @@ static void check_reference(const struct fx_model *shape, enum gguf_type type, c
 		seq_free(&s);
 	}
 	exec_destroy(e);
-	unload(&l);
+	net_free(&l);
 }
 
 static void test_against_reference(void **state)
@@ -450,7 +291,7 @@ static void check_prefix(const struct model *m, struct exec *e, const struct seq
 static void check_invariance(const struct fx_model *shape, enum gguf_type type, const char *isa,
 			     enum exec_kv_type kv)
 {
-	struct loaded l = load(shape, type);
+	struct net l = net_make(shape, type);
 	struct exec *one = make_exec(l.m, isa, 1, kv), *two;
 	struct seq base;
 
@@ -467,7 +308,7 @@ static void check_invariance(const struct fx_model *shape, enum gguf_type type, 
 		exec_destroy(two);
 		exec_destroy(one);
 	}
-	unload(&l);
+	net_free(&l);
 }
 
 static void test_invariance_f16(void **state)
@@ -527,7 +368,7 @@ static void test_thread_changes(void **state)
 		.rope_dim = 16,
 		.seed = 13,
 	};
-	struct loaded l = load(&small, GGUF_T_Q8_0);
+	struct net l = net_make(&small, GGUF_T_Q8_0);
 	struct exec *one = make_exec(l.m, NULL, 1, EXEC_KV_F16);
 	struct exec *two = make_exec(l.m, NULL, 2, EXEC_KV_F16);
 	struct exec_row rows[N_TOK];
@@ -550,13 +391,13 @@ static void test_thread_changes(void **state)
 	seq_free(&base);
 	exec_destroy(two);
 	exec_destroy(one);
-	unload(&l);
+	net_free(&l);
 }
 
 /* Logits only where asked for, and the same ones. */
 static void test_wanted_rows(void **state)
 {
-	struct loaded l = load(&even_model, GGUF_T_Q8_0);
+	struct net l = net_make(&even_model, GGUF_T_Q8_0);
 	struct exec *e = make_exec(l.m, NULL, 2, EXEC_KV_F16);
 	const size_t bytes = sizeof(float) * l.m->cfg.n_vocab;
 	struct exec_row rows[N_TOK];
@@ -582,12 +423,12 @@ static void test_wanted_rows(void **state)
 	seq_free(&a);
 	seq_free(&b);
 	exec_destroy(e);
-	unload(&l);
+	net_free(&l);
 }
 
 static void test_bad_steps(void **state)
 {
-	struct loaded l = load(&even_model, GGUF_T_Q8_0);
+	struct net l = net_make(&even_model, GGUF_T_Q8_0);
 	const struct exec_config cfg = {
 		.n_threads = 1,
 		.max_rows = 4,
@@ -621,7 +462,7 @@ static void test_bad_steps(void **state)
 	assert_int_equal(exec_step(e, &bad, 1), -EINVAL);
 	seq_free(&s);
 	exec_destroy(e);
-	unload(&l);
+	net_free(&l);
 }
 
 static void expect_config(const struct model *m, struct exec_config cfg, int code, const char *word)
@@ -637,7 +478,7 @@ static void expect_config(const struct model *m, struct exec_config cfg, int cod
 static void test_bad_configs(void **state)
 {
 	const struct exec_config ok = { .n_threads = 1, .max_rows = 4, .block_tokens = 16 };
-	struct loaded l = load(&even_model, GGUF_T_Q8_0);
+	struct net l = net_make(&even_model, GGUF_T_Q8_0);
 	struct exec_config c;
 
 	(void)state;
@@ -659,7 +500,7 @@ static void test_bad_configs(void **state)
 	c = ok;
 	c.isa = "sse9";
 	expect_config(l.m, c, -EINVAL, "sse9");
-	unload(&l);
+	net_free(&l);
 }
 
 /* All 65,536 halves, and the rounding of floats between them. */

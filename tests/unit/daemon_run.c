@@ -49,6 +49,7 @@ bool run_open(struct run *r, const char *path, const struct run_how *how)
 		r->blocks[i] = malloc(exec_kv_block_bytes(&r->m->cfg, RUN_BT, how->kv));
 		assert_non_null(r->blocks[i]);
 	}
+	r->seg = (struct exec_seg){ .blocks = r->blocks, .len = r->n_blocks * RUN_BT };
 	return !ret;
 }
 
@@ -69,7 +70,14 @@ static const float *step(struct run *r, const int32_t *ids, size_t from, size_t 
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		rows[i] = (struct exec_row){ ids[from + i], from + i, r->blocks, i + 1 == n };
+		rows[i] = (struct exec_row){
+			.token = ids[from + i],
+			.pos = from + i,
+			.at = from + i,
+			.segs = &r->seg,
+			.n_segs = 1,
+			.want_logits = i + 1 == n,
+		};
 	assert_int_equal(exec_step(r->e, rows, n), 0);
 	return exec_logits(r->e, n - 1);
 }

@@ -16,6 +16,7 @@ struct run {
 	struct exec *e;
 	void *blocks[RUN_MAX_TOKENS / RUN_BT];
 	uint32_t n_blocks;
+	struct exec_seg seg; /* all of them */
 };
 
 /* One way of running a model. */

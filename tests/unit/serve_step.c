@@ -75,7 +75,12 @@ static void check_rows(struct env *e, uint32_t n)
 
 			assert_int_equal(row->pos, r->pos + k);
 			assert_int_equal(row->token, r->tokens[row->pos]);
-			assert_ptr_equal(row->blocks, r->kv.addr);
+			assert_int_equal(row->at, row->pos);
+			assert_int_equal(row->n_segs, 1);
+			assert_ptr_equal(row->segs->blocks, r->kv.addr);
+			assert_int_equal(row->segs->tok, 0);
+			assert_int_equal(row->segs->shift, 0);
+			assert_true(row->segs->len > row->at);
 			assert_int_equal(row->want_logits,
 					 row->pos + 1 == r->n_prompt + req_n_out(r));
 		}
