@@ -87,20 +87,22 @@ static int start_exec(struct daemon *d)
 /* What the bits of a block depend on besides its tokens: see exec.h. */
 static int start_kv(struct daemon *d)
 {
-	char identity[128], err[KV_ERR_LEN];
+	char layout[64], err[KV_ERR_LEN];
 	struct kv_config cfg = {
 		.url = d->opt.kv_url,
 		.block_payload =
 			exec_kv_block_bytes(&d->model->cfg, d->opt.block_tokens, d->opt.kv_type),
 		.block_tokens = d->opt.block_tokens,
-		.identity = identity,
+		.model = d->model->id,
+		.dtype_name = d->opt.kv_type == EXEC_KV_F16 ? "f16" : "f32",
+		.layout = layout,
 		.dtype = d->opt.kv_type,
 		.no_cache = d->opt.no_cache,
 	};
 	int ret;
 
-	snprintf(identity, sizeof(identity), "model %s kv %s isa %s", d->model->id,
-		 d->opt.kv_type == EXEC_KV_F16 ? "f16" : "f32", exec_isa_name(d->exec));
+	snprintf(layout, sizeof(layout), "hawkd layer,kv,head,token,dim isa %s",
+		 exec_isa_name(d->exec));
 	ret = kv_open(&cfg, &d->kv, err);
 	if (ret)
 		log_err("%s", err);

@@ -36,6 +36,9 @@ struct usage {
 	uint32_t prompt;
 	uint32_t dram;
 	uint32_t flash;
+	uint32_t skipped;
+	uint32_t dropped;
+	uint32_t shifted;
 	uint32_t out;
 	uint64_t first_ns;
 	uint64_t last_ns;
@@ -52,6 +55,9 @@ static struct usage usage_sum(const struct call *c)
 		u.prompt += r->n_prompt;
 		u.dram += r->tokens_dram;
 		u.flash += r->tokens_flash;
+		u.skipped += r->tokens_skipped;
+		u.dropped += hist_dropped(r->ops, r->n_ops);
+		u.shifted += hist_shifted(r->ops, r->n_ops, r->n_prompt);
 		u.out += c->choice[i].seen;
 		if (r->first_ns < u.first_ns)
 			u.first_ns = r->first_ns;
@@ -71,8 +77,9 @@ static json_t *body_usage(const struct call *c)
 }
 
 /*
- * Our own figures: where the prompt's KV came from, milliseconds to the first
- * token, and tokens per second after it.
+ * Our own figures: where the prompt's KV came from (skipped: dropped, and not even
+ * looked for), what of the prompt the answer sees, milliseconds to the first token,
+ * and tokens per second after it.
  */
 static json_t *body_hawk(const struct call *c)
 {
@@ -80,10 +87,14 @@ static json_t *body_hawk(const struct call *c)
 	uint64_t span = u.last_ns - u.first_ns;
 	uint32_t later = u.out > c->n ? u.out - c->n : 0;
 
-	return json_pack("{s:i, s:i, s:i, s:f, s:f}", "tokens_dram", (int)u.dram, "tokens_flash",
-			 (int)u.flash, "tokens_recomputed", (int)(u.prompt - u.dram - u.flash),
-			 "ttft_ms", (double)(u.first_ns - c->arrival_ns) / NS_PER_MSEC,
-			 "tokens_per_s", span ? later * (double)NS_PER_SEC / span : 0.0);
+	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f}", "tokens_dram",
+			 (int)u.dram, "tokens_flash", (int)u.flash, "tokens_skipped",
+			 (int)u.skipped, "tokens_recomputed",
+			 (int)(u.prompt - u.dram - u.flash - u.skipped), "tokens_kept",
+			 (int)(u.prompt - u.dropped), "tokens_dropped", (int)u.dropped,
+			 "tokens_shifted", (int)u.shifted, "ttft_ms",
+			 (double)(u.first_ns - c->arrival_ns) / NS_PER_MSEC, "tokens_per_s",
+			 span ? later * (double)NS_PER_SEC / span : 0.0);
 }
 
 static json_t *body_head(const struct call *c, const char *object)

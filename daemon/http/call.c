@@ -29,6 +29,9 @@ static int call_make_choice(struct call *c, uint32_t i, const uint8_t root[KV_KE
 		return ret;
 	memcpy(ch->req->tokens, pr->ids, pr->n * sizeof(*pr->ids));
 	memcpy(ch->req->root, root, KV_KEY_BYTES);
+	ch->req->ops = pr->ops;
+	ch->req->n_ops = pr->n_ops;
+	pr->ops = NULL;
 	ch->req->stops = c->p.stops;
 	ch->req->at_start = c->p.at_start;
 	ch->req->arrival_ns = c->arrival_ns;
@@ -42,13 +45,13 @@ static int call_make_choice(struct call *c, uint32_t i, const uint8_t root[KV_KE
 }
 
 /* Sequences share KV only inside a tenant: same API key, same salt. */
-static void call_root(struct call *c, uint8_t root[KV_KEY_BYTES])
+static int call_root(struct call *c, uint8_t root[KV_KEY_BYTES])
 {
 	uint8_t tenant[AUTH_HASH_BYTES + PARAMS_SALT_MAX];
 
 	memcpy(tenant, c->tenant, AUTH_HASH_BYTES);
 	memcpy(tenant + AUTH_HASH_BYTES, c->p.salt, c->p.salt_len);
-	kv_root(c->h->cfg.kv, tenant, AUTH_HASH_BYTES + c->p.salt_len, root);
+	return kv_root(c->h->cfg.kv, tenant, AUTH_HASH_BYTES + c->p.salt_len, root);
 }
 
 static int call_submit(struct call *c, struct api_error *e)
@@ -65,7 +68,9 @@ static int call_submit(struct call *c, struct api_error *e)
 	if (!c->choice)
 		return fail_internal(e, -ENOMEM);
 	c->n = c->p.n_prompts;
-	call_root(c, root);
+	ret = call_root(c, root);
+	if (ret)
+		return fail_internal(e, ret);
 	for (i = 0; i < c->n; i++) {
 		ret = call_make_choice(c, i, root);
 		if (ret)

@@ -41,16 +41,16 @@ int api_fail(struct api_error *e, int status, const char *code, const char *para
 }
 
 /* A member that is present and not null. */
-static const json_t *member(const json_t *root, const char *name)
+const json_t *params_member(const json_t *root, const char *name)
 {
 	const json_t *v = json_object_get(root, name);
 
 	return json_is_null(v) ? NULL : v;
 }
 
-static int get_bool(const json_t *root, const char *name, bool *out, struct api_error *e)
+int params_bool(const json_t *root, const char *name, bool *out, struct api_error *e)
 {
-	const json_t *v = member(root, name);
+	const json_t *v = params_member(root, name);
 
 	if (!v)
 		return 0;
@@ -63,7 +63,7 @@ static int get_bool(const json_t *root, const char *name, bool *out, struct api_
 static int get_float(const json_t *root, const char *name, double min, double max, float *out,
 		     struct api_error *e)
 {
-	const json_t *v = member(root, name);
+	const json_t *v = params_member(root, name);
 	double d;
 
 	if (!v)
@@ -78,10 +78,10 @@ static int get_float(const json_t *root, const char *name, double min, double ma
 	return 0;
 }
 
-static int get_int(const json_t *root, const char *name, json_int_t min, json_int_t max,
-		   json_int_t *out, struct api_error *e)
+int params_int(const json_t *root, const char *name, json_int_t min, json_int_t max,
+	       json_int_t *out, struct api_error *e)
 {
-	const json_t *v = member(root, name);
+	const json_t *v = params_member(root, name);
 	json_int_t i;
 
 	if (!v)
@@ -115,7 +115,7 @@ static int get_stop(const json_t *v, struct text_stops *stops, struct api_error 
 
 static int get_stops(const json_t *root, struct text_stops *stops, struct api_error *e)
 {
-	const json_t *v = member(root, "stop");
+	const json_t *v = params_member(root, "stop");
 	size_t i;
 
 	if (!v)
@@ -164,7 +164,7 @@ static int refuse_unsupported(const json_t *root, struct api_error *e)
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const json_t *v = member(root, names[i]);
+		const json_t *v = params_member(root, names[i]);
 		bool off = !v || json_is_false(v) ||
 			   (json_is_number(v) && json_number_value(v) == 0) ||
 			   ((json_is_array(v) || json_is_string(v)) && json_array_size(v) == 0 &&
@@ -179,7 +179,7 @@ static int refuse_unsupported(const json_t *root, struct api_error *e)
 			return api_fail(e, 400, "unsupported_parameter", names[i],
 					"'%s' is not supported", names[i]);
 	}
-	if (get_int(root, "n", 1, 128, &n, e))
+	if (params_int(root, "n", 1, 128, &n, e))
 		return -1;
 	if (n != 1)
 		return api_fail(e, 400, "unsupported_value", "n",
@@ -189,7 +189,7 @@ static int refuse_unsupported(const json_t *root, struct api_error *e)
 
 static int get_model(const struct params_env *env, const json_t *root, struct api_error *e)
 {
-	const json_t *v = member(root, "model");
+	const json_t *v = params_member(root, "model");
 	const char *const *name;
 
 	if (!v)
@@ -213,22 +213,22 @@ static int get_sampling(const json_t *root, struct params *p, struct api_error *
 	p->sample.top_p = 1;
 	if (get_float(root, "temperature", 0, TEMPERATURE_MAX, &p->sample.temperature, e) ||
 	    get_float(root, "top_p", 0, 1, &p->sample.top_p, e) ||
-	    get_int(root, "top_k", 0, INT32_MAX, &top_k, e) ||
-	    get_int(root, "seed", INT64_MIN, INT64_MAX, &seed, e))
+	    params_int(root, "top_k", 0, INT32_MAX, &top_k, e) ||
+	    params_int(root, "seed", INT64_MIN, INT64_MAX, &seed, e))
 		return -1;
 	if (p->sample.top_p <= 0) /* OpenAI takes 0 for "the likeliest only" */
 		top_k = p->sample.top_p = 1;
 	p->sample.top_k = top_k;
 	p->sample.seed = seed;
-	if (!member(root, "seed"))
+	if (!params_member(root, "seed"))
 		randombytes_buf(&p->sample.seed, sizeof(p->sample.seed));
 	return 0;
 }
 
 static int get_salt(const json_t *root, struct params *p, struct api_error *e)
 {
-	const char *name = member(root, "cache_salt") ? "cache_salt" : "user";
-	const json_t *v = member(root, name);
+	const char *name = params_member(root, "cache_salt") ? "cache_salt" : "user";
+	const json_t *v = params_member(root, name);
 
 	if (!v)
 		return 0;
@@ -244,9 +244,9 @@ static int get_salt(const json_t *root, struct params *p, struct api_error *e)
 
 static int get_stream(const json_t *root, struct params *p, struct api_error *e)
 {
-	const json_t *opt = member(root, "stream_options");
+	const json_t *opt = params_member(root, "stream_options");
 
-	if (get_bool(root, "stream", &p->stream, e))
+	if (params_bool(root, "stream", &p->stream, e))
 		return -1;
 	if (!opt)
 		return 0;
@@ -256,26 +256,39 @@ static int get_stream(const json_t *root, struct params *p, struct api_error *e)
 	if (!p->stream)
 		return api_fail(e, 400, "invalid_value", "stream_options",
 				"'stream_options' needs 'stream': true");
-	return get_bool(opt, "include_usage", &p->include_usage, e);
+	return params_bool(opt, "include_usage", &p->include_usage, e);
 }
 
-/* Prompt and output of each sequence must fit the context. */
+/*
+ * The positions of prompt and output of each sequence must fit the context.  Tokens
+ * that were dropped with their gap closed take none.
+ */
 static int check_context(const struct params_env *env, struct params *p, bool explicit_max,
 			 struct api_error *e)
 {
-	size_t longest = 0, i;
+	uint32_t most = 0, room, out = explicit_max ? p->max_tokens : 1, i;
+	uint64_t need = 0;
 
-	for (i = 0; i < p->n_prompts; i++)
-		if (p->prompt[i].n > longest)
-			longest = p->prompt[i].n;
-	if (longest + (explicit_max ? p->max_tokens : 1) > env->n_ctx)
+	for (i = 0; i < p->n_prompts; i++) {
+		const struct params_prompt *pr = &p->prompt[i];
+		uint32_t next = pr->n - hist_moved(pr->ops, pr->n_ops);
+		uint32_t top = hist_positions(pr->ops, pr->n_ops, pr->n);
+
+		if (next + (uint64_t)out > need)
+			need = next + (uint64_t)out;
+		if (top > need)
+			need = top;
+		if (next > most)
+			most = next;
+	}
+	if (need > env->n_ctx)
 		return api_fail(
 			e, 400, "context_length_exceeded", p->chat ? "messages" : "prompt",
-			"this model's context is %u tokens, the request needs %zu (%zu in the prompt, %u for the completion): shorten the prompt or max_tokens",
-			env->n_ctx, longest + (explicit_max ? p->max_tokens : 1), longest,
-			explicit_max ? p->max_tokens : 1);
-	if (p->max_tokens > env->n_ctx - longest)
-		p->max_tokens = env->n_ctx - longest;
+			"this model's context is %u tokens, the request needs %llu (%u in the prompt, %u for the completion): shorten the prompt or max_tokens",
+			env->n_ctx, (unsigned long long)need, most, out);
+	room = env->n_ctx - most;
+	if (p->max_tokens > room)
+		p->max_tokens = room;
 	return 0;
 }
 
@@ -283,20 +296,23 @@ static int parse_root(const struct params_env *env, const json_t *root, struct p
 		      struct api_error *e)
 {
 	json_int_t max_tokens = p->chat ? env->default_max_tokens : COMPLETION_DEFAULT_TOKENS;
-	const char *max_name = member(root, "max_completion_tokens") ? "max_completion_tokens" :
+	const char *max_name = params_member(root, "max_completion_tokens") ? "max_completion_tokens" :
 								       "max_tokens";
 
 	if (!json_is_object(root))
 		return api_fail(e, 400, "invalid_type", NULL, "the body must be a JSON object");
 	if (get_model(env, root, e) || refuse_unsupported(root, e) ||
-	    get_int(root, max_name, 1, INT32_MAX, &max_tokens, e) || get_sampling(root, p, e) ||
+	    params_int(root, max_name, 1, INT32_MAX, &max_tokens, e) || get_sampling(root, p, e) ||
 	    get_stops(root, &p->stops, e) || get_salt(root, p, e) || get_stream(root, p, e) ||
-	    get_bool(root, "return_token_ids", &p->return_token_ids, e))
+	    params_bool(root, "return_token_ids", &p->return_token_ids, e) ||
+	    drop_parse(root, p, e))
 		return -1;
 	p->max_tokens = max_tokens;
 	if (p->chat ? chat_parse(env, root, p, e) : prompt_parse(env, root, p, e))
 		return -1;
-	return check_context(env, p, member(root, max_name) != NULL, e);
+	if (drop_parse_spans(root, p, e))
+		return -1;
+	return check_context(env, p, params_member(root, max_name) != NULL, e);
 }
 
 int params_parse(const struct params_env *env, bool chat, const char *body, size_t len,
@@ -322,7 +338,9 @@ void params_free(struct params *p)
 {
 	uint32_t i;
 
-	for (i = 0; i < p->n_prompts; i++)
+	for (i = 0; i < p->n_prompts; i++) {
 		free(p->prompt[i].ids);
+		free(p->prompt[i].ops);
+	}
 	p->n_prompts = 0;
 }

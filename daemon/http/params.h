@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "exec/sample.h"
+#include "kv/hist.h"
 #include "sched/text.h"
 
 #define PARAMS_PROMPTS_MAX 32u
@@ -36,9 +37,16 @@ struct api_error {
 int api_fail(struct api_error *e, int status, const char *code, const char *param, const char *fmt,
 	     ...) __attribute__((format(printf, 5, 6)));
 
+/**
+ * struct params_prompt - a prompt
+ * @ids: its tokens, malloc()ed, @n of them
+ * @ops: what is dropped from the cache, malloc()ed, @n_ops of them, in hist_sort()'s order
+ */
 struct params_prompt {
-	int32_t *ids; /* malloc()ed */
+	int32_t *ids;
 	size_t n;
+	struct hist_op *ops;
+	uint32_t n_ops;
 };
 
 /**
@@ -46,6 +54,8 @@ struct params_prompt {
  * @n_prompts: prompts, each one sequence
  * @max_tokens: tokens to generate at most, per prompt; clamped to the context
  * @at_start: the prompt has no text, so the output starts one
+ * @repos: gaps of dropped tokens are closed
+ * @drop_after_turns: answers that see an observation, 0: there are no observations
  */
 struct params {
 	bool chat;
@@ -53,6 +63,8 @@ struct params {
 	bool include_usage;
 	bool return_token_ids;
 	bool at_start;
+	bool repos;
+	uint32_t drop_after_turns;
 	uint32_t n_prompts;
 	struct params_prompt prompt[PARAMS_PROMPTS_MAX];
 	uint32_t max_tokens;
@@ -85,10 +97,31 @@ int params_parse(const struct params_env *env, bool chat, const char *body, size
 
 void params_free(struct params *p);
 
+/* params.c: members of an object; 0, or -1 with @e filled. Absent or null: *out stays. */
+const json_t *params_member(const json_t *root, const char *name);
+int params_bool(const json_t *root, const char *name, bool *out, struct api_error *e);
+int params_int(const json_t *root, const char *name, json_int_t min, json_int_t max,
+	       json_int_t *out, struct api_error *e);
+
 /* prompt.c */
 int prompt_parse(const struct params_env *env, const json_t *root, struct params *p,
 		 struct api_error *e);
+struct params_prompt *prompt_new(struct params *p);
+int prompt_fail(struct api_error *e, int ret, const char *param);
+
+/* chat.c */
 int chat_parse(const struct params_env *env, const json_t *root, struct params *p,
 	       struct api_error *e);
+
+/* drop.c: the member "hawk", before and after the prompts are known */
+int drop_parse(const json_t *root, struct params *p, struct api_error *e);
+int drop_parse_spans(const json_t *root, struct params *p, struct api_error *e);
+
+/** drop_parse_message() - "hawk" of message @i: the answers that see its observations */
+int drop_parse_message(const json_t *message, size_t i, uint32_t *turns, struct api_error *e);
+
+/** drop_add() - tokens [@start, @end) of a prompt are dropped at token @at */
+int drop_add(const struct params *p, struct params_prompt *pr, uint32_t start, uint32_t end,
+	     uint32_t at, struct api_error *e);
 
 #endif

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* kv.c - the device, our space on it, and block keys */
+/* kv.c - the device, our space on it, and what its keys start from */
 #include "kv/kv_priv.h"
 
 #include <errno.h>
-#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-_Static_assert(KV_KEY_BYTES >= crypto_generichash_BYTES_MIN &&
-		       KV_KEY_BYTES <= crypto_generichash_BYTES_MAX,
-	       "a key is a BLAKE2b hash");
-_Static_assert(KV_KEY_BYTES >= crypto_generichash_KEYBYTES_MIN &&
-		       KV_KEY_BYTES <= crypto_generichash_KEYBYTES_MAX,
-	       "and keys the next one");
 
 int kv_fail(char err[KV_ERR_LEN], int code, const char *fmt, ...)
 {
@@ -26,33 +18,36 @@ int kv_fail(char err[KV_ERR_LEN], int code, const char *fmt, ...)
 	return code;
 }
 
-/*
- * Key of a block: BLAKE2b-256 over the block's tokens (32-bit little-endian),
- * keyed with the key of the block before it.  The first block's predecessor is
- * the hash of the tenant keyed with the hash of the identity.
- */
-void kv_key_next(const uint8_t prev[KV_KEY_BYTES], const int32_t *tokens, uint32_t n,
-		 uint8_t key[KV_KEY_BYTES])
+int kv_root(const struct kv *kv, const void *tenant, size_t len, uint8_t root[KV_KEY_BYTES])
 {
-	crypto_generichash(key, KV_KEY_BYTES, (const unsigned char *)tokens,
-			   (unsigned long long)n * sizeof(*tokens), prev, KV_KEY_BYTES);
+	struct hawk_key_params p = {
+		.salt = tenant,
+		.salt_len = len,
+		.model = kv->model,
+		.dtype = kv->dtype_name,
+		.layout = kv->layout,
+		.block_tokens = kv->block_tokens,
+	};
+
+	return hawk_key_root(&p, root);
 }
 
-void kv_root(const struct kv *kv, const void *tenant, size_t len, uint8_t root[KV_KEY_BYTES])
+static int kv_identity(struct kv *kv, const struct kv_config *cfg, char err[KV_ERR_LEN])
 {
-	crypto_generichash(root, KV_KEY_BYTES, tenant, len, kv->root, KV_KEY_BYTES);
-}
+	uint8_t root[KV_KEY_BYTES], key[KV_KEY_BYTES];
+	int ret;
 
-static void kv_identity(struct kv *kv, const struct kv_config *cfg)
-{
-	char text[512];
-	int len;
-
-	len = snprintf(text, sizeof(text), "hawkd block 1\n%s\nblock_tokens %u\nblock_bytes %u\n",
-		       cfg->identity, kv->block_tokens, kv->block_bytes);
-	if (len >= (int)sizeof(text))
-		len = sizeof(text) - 1;
-	crypto_generichash(kv->root, KV_KEY_BYTES, (unsigned char *)text, len, NULL, 0);
+	kv->model = strdup(cfg->model);
+	kv->dtype_name = strdup(cfg->dtype_name);
+	kv->layout = strdup(cfg->layout);
+	if (!kv->model || !kv->dtype_name || !kv->layout)
+		return kv_fail(err, -ENOMEM, "out of memory");
+	ret = kv_root(kv, NULL, 0, root);
+	if (ret)
+		return kv_fail(err, ret, "cannot make keys: %s", hawk_strerror_last());
+	hawk_key_next(root, NULL, NULL, 0, NULL, 0, key); /* a root is nobody's business */
+	memcpy(&kv->model_id, key, sizeof(kv->model_id));
+	return 0;
 }
 
 /* Frames are cut from chunks, a block never crosses a chunk. */
@@ -122,7 +117,7 @@ static int kv_make_space(struct kv *kv, const struct kv_config *cfg, char err[KV
 	p.layers = 1; /* a block holds all layers and heads of its tokens */
 	p.head_groups = 1;
 	p.dtype = cfg->dtype;
-	memcpy(&p.model_id, kv->root, sizeof(p.model_id));
+	p.model_id = kv->model_id;
 	p.max_blocks = all < HAWK_BLOCKS_MAX ? all : HAWK_BLOCKS_MAX;
 	p.buckets = pick_buckets(host);
 	p.quota_all = 1;
@@ -160,15 +155,14 @@ int kv_open(const struct kv_config *cfg, struct kv **out, char err[KV_ERR_LEN])
 	struct kv *kv;
 	int ret;
 
-	if (sodium_init() < 0)
-		return kv_fail(err, -EIO, "libsodium cannot be initialised");
 	kv = calloc(1, sizeof(*kv));
 	if (!kv)
 		return kv_fail(err, -ENOMEM, "out of memory");
 	ret = kv_set_geometry(kv, cfg, err);
+	if (!ret)
+		ret = kv_identity(kv, cfg, err);
 	if (ret)
 		goto fail;
-	kv_identity(kv, cfg);
 	kv->items = calloc(HAWK_BATCH_MAX, sizeof(*kv->items));
 	kv->from_flash = calloc(HAWK_BATCH_MAX, sizeof(*kv->from_flash));
 	if (!kv->items || !kv->from_flash) {
@@ -201,6 +195,9 @@ void kv_close(struct kv *kv)
 		hawk_close(kv->dev);
 	free(kv->from_flash);
 	free(kv->items);
+	free(kv->layout);
+	free(kv->dtype_name);
+	free(kv->model);
 	free(kv);
 }
 

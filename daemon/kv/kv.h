@@ -3,22 +3,26 @@
  * kv.h - the KV memory of sequences, in Hawk frames
  *
  * A sequence is a list of blocks of block_tokens tokens.  Full blocks have a
- * key that names the whole token prefix, the model, the geometry, the
- * instruction set and the tenant; a new sequence takes the longest prefix of
- * its prompt that is there already, wherever it lies, and allocates the rest.
+ * key that names the whole history up to their end (tokens and operations, see
+ * hist.h), the model, the geometry, the instruction set and the tenant; a new
+ * sequence takes the longest prefix of its prompt that is there already, wherever
+ * it lies, and allocates the rest.  Blocks of that prefix that are dropped as a
+ * whole are not needed: they are neither looked up nor reloaded nor pinned.
  *
  * Life of a block as this file sees it:
  *
  *	            GET by key
- *	  (cached) ------------> SHARED --close--> (cached)
+ *	  (cached) ------------> SHARED, RELOADED --> (cached)
  *	            ALLOC
- *	  (none) --------------> FILLING --close--> (none)
+ *	  (none) --------------> FILLING --> (none)
  *	                           | commit: PUT with key
- *	                           +--> READY --close--> (cached)
- *	                           +--> DUP (key taken) --close--> (none)
+ *	                           +--> READY --> (cached)
+ *	                           +--> DUP (key taken) --> (none)
  *
- * All four states hold one pin, so addresses stay valid until kv_seq_close().
- * Closed READY blocks age in Hawk's LRU and go to flash from there.
+ * All five states hold one pin, so addresses stay valid.  A sequence lets go of a
+ * block, the arrows to the right, in kv_seq_close(), and in kv_seq_view() when an
+ * operation has dropped all of the block.  READY blocks age in Hawk's LRU then and
+ * go to flash from there.
  *
  * Threads: kv_seq_open() from one thread at a time; commit and close of a
  * sequence from the thread that owns it; the rest from any thread.
@@ -31,6 +35,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exec/exec.h"
+#include "kv/hist.h"
+
 #define KV_ERR_LEN   256
 #define KV_KEY_BYTES HAWK_KEY_BYTES
 
@@ -39,8 +46,9 @@
  * @url: libhawk URL, NULL for the default
  * @block_payload: bytes that the executor uses of a block
  * @block_tokens: tokens of a block
- * @identity: names everything that the bits of a block depend on besides the
- *	tokens: weights, element type, instruction set
+ * @model: id of the weights
+ * @dtype_name: element type
+ * @layout: how elements lie in a block, and what else their bits depend on
  * @dtype: tag of the element type for the space
  * @no_cache: never look up or publish a block
  */
@@ -48,7 +56,9 @@ struct kv_config {
 	const char *url;
 	size_t block_payload;
 	uint32_t block_tokens;
-	const char *identity;
+	const char *model;
+	const char *dtype_name;
+	const char *layout;
 	uint32_t dtype;
 	bool no_cache;
 };
@@ -57,18 +67,25 @@ struct kv;
 
 /**
  * struct kv_seq - the blocks of one sequence
- * @addr: addresses for the executor, @n_blocks of them
+ * @addr: addresses for the executor, @n_blocks of them, NULL where none is needed
  * @lid: LIDs
  * @vt: translations, to undo the pins
  * @key: keys of the first @n_keys blocks
  * @state: enum kv_block_state
- * @n_blocks: blocks reserved
+ * @seg: what tokens of the current view see, @n_segs of them, for the executor
+ * @op: operations, @n_ops of them
+ * @key_op: the same as keys have them, @n_key_ops of them
+ * @n_blocks: blocks of the history
  * @n_keys: blocks whose key is known
  * @n_done: leading blocks that are SHARED, READY or DUP
- * @n_shared: leading blocks that are SHARED
- * @tokens_dram: tokens of SHARED blocks that were in a host tier
- * @tokens_flash: tokens of SHARED blocks that were reloaded
- * @root: key before the first block
+ * @n_shared: leading blocks that need not be computed: SHARED, or dropped
+ * @n_view: operations that are in effect in the current view
+ * @hidden: tokens that these have dropped
+ * @moved: positions that these have closed
+ * @tokens_dram: tokens of @n_shared that were in a host tier
+ * @tokens_flash: tokens of @n_shared that were reloaded
+ * @tokens_skipped: tokens of @n_shared that were not needed
+ * @root: what keys start from
  */
 struct kv_seq {
 	void **addr;
@@ -76,12 +93,22 @@ struct kv_seq {
 	uint64_t *vt;
 	uint8_t (*key)[KV_KEY_BYTES];
 	uint8_t *state;
+	struct exec_seg *seg;
+	struct hist_op *op;
+	struct hawk_key_op *key_op;
+	uint32_t n_segs;
+	uint32_t n_ops;
+	uint32_t n_key_ops;
 	uint32_t n_blocks;
 	uint32_t n_keys;
 	uint32_t n_done;
 	uint32_t n_shared;
+	uint32_t n_view;
+	uint32_t hidden;
+	uint32_t moved;
 	uint32_t tokens_dram;
 	uint32_t tokens_flash;
+	uint32_t tokens_skipped;
 	uint8_t root[KV_KEY_BYTES];
 };
 
@@ -97,21 +124,33 @@ int kv_open(const struct kv_config *cfg, struct kv **out, char err[KV_ERR_LEN]);
 void kv_close(struct kv *kv);
 
 /**
- * kv_root() - first link of a key chain
+ * kv_root() - what the keys of a tenant start from
  * @tenant: bytes that separate tenants; sequences with different tenants share
- *	no block. May be empty.
+ *	no block. May be empty, at most HAWK_KEY_TEXT_MAX.
+ *
+ * Return: 0 or a negative errno.
  */
-void kv_root(const struct kv *kv, const void *tenant, size_t len, uint8_t root[KV_KEY_BYTES]);
+int kv_root(const struct kv *kv, const void *tenant, size_t len, uint8_t root[KV_KEY_BYTES]);
 
-/** kv_key_next() - key of a block from the key before it and the block's tokens */
-void kv_key_next(const uint8_t prev[KV_KEY_BYTES], const int32_t *tokens, uint32_t n,
-		 uint8_t key[KV_KEY_BYTES]);
+/**
+ * struct kv_need - what a sequence asks for
+ * @tokens: the prompt, @n_prompt of them, at least 1
+ * @n_total: tokens whose KV will be stored at most, >= @n_prompt
+ * @ops: operations that hist_check() accepts for @n_prompt, sorted, @n_ops of them
+ * @root: from kv_root()
+ */
+struct kv_need {
+	const int32_t *tokens;
+	uint32_t n_prompt;
+	uint32_t n_total;
+	const struct hist_op *ops;
+	uint32_t n_ops;
+	const uint8_t *root;
+};
 
 /**
  * kv_seq_open() - reserve all KV of a sequence at once, or nothing
- * @tokens: the prompt, @n_prompt of them, at least 1
- * @n_total: tokens whose KV will be stored at most, >= @n_prompt
- * @root: from kv_root()
+ * @need: not used after the call
  * @err: on failure, the cause in words
  *
  * Blocks of the longest cached prefix are reloaded where needed and pinned; at
@@ -121,11 +160,22 @@ void kv_key_next(const uint8_t prev[KV_KEY_BYTES], const int32_t *tokens, uint32
  * Return: 0; -E2BIG more blocks than all host tiers hold; -ENOSPC no room now,
  * other sequences hold it; other negative errnos. Nothing is held on failure.
  */
-int kv_seq_open(struct kv *kv, struct kv_seq *s, const int32_t *tokens, uint32_t n_prompt,
-		uint32_t n_total, const uint8_t root[KV_KEY_BYTES], char err[KV_ERR_LEN]);
+int kv_seq_open(struct kv *kv, struct kv_seq *s, const struct kv_need *need, char err[KV_ERR_LEN]);
 
-/** kv_seq_cached() - leading tokens of the prompt whose KV is there already */
+/** kv_seq_cached() - leading tokens of the prompt that need not be computed */
 uint32_t kv_seq_cached(const struct kv *kv, const struct kv_seq *s);
+
+/**
+ * kv_seq_view() - bring the operations that token @pos knows of into effect
+ * @pos: index of the next token to compute; does not go back, full blocks before it
+ *	are committed
+ *
+ * @s->seg, @s->hidden and @s->moved tell then what tokens see from @pos on. Lets go
+ * of blocks that are dropped as a whole. Allocates nothing and does no I/O.
+ *
+ * Return: the first token that sees something else, UINT32_MAX: none will.
+ */
+uint32_t kv_seq_view(struct kv *kv, struct kv_seq *s, uint32_t pos);
 
 /**
  * kv_seq_commit() - publish blocks that became full

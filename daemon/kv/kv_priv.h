@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kv_priv.h - shared by kv.c (device) and kv_seq.c (sequences) */
+/* kv_priv.h - shared by kv.c (device), kv_seq.c (sequences) and kv_cached.c (reuse) */
 #ifndef HAWKD_KV_PRIV_H
 #define HAWKD_KV_PRIV_H
 
@@ -13,7 +13,7 @@
 /* Items of the batches that are built on the stack (4 KiB). */
 #define KV_STACK_ITEMS 64u
 
-enum kv_block_state { KV_NONE, KV_SHARED, KV_FILLING, KV_READY, KV_DUP };
+enum kv_block_state { KV_NONE, KV_SHARED, KV_RELOADED, KV_FILLING, KV_READY, KV_DUP };
 
 /**
  * struct kv - the device and our space on it
@@ -21,7 +21,8 @@ enum kv_block_state { KV_NONE, KV_SHARED, KV_FILLING, KV_READY, KV_DUP };
  * @from_flash: per item of a look-up: it was not in a host tier
  * @next_seq: sequence id of the next kv_seq_open(), 1..HAWK_LID_SEQ_MAX
  * @host_tiers: bit t set if tier t is a host tier
- * @root: first link of the key chains, before the tenant is mixed in
+ * @model_id: of the space
+ * @model, @dtype_name, @layout: what all keys cover, see &struct hawk_key_params
  */
 struct kv {
 	struct hawk *dev;
@@ -34,9 +35,31 @@ struct kv {
 	uint32_t block_tokens;
 	uint64_t capacity_blocks;
 	bool no_cache;
-	uint8_t root[KV_KEY_BYTES];
+	uint64_t model_id;
+	char *model;
+	char *dtype_name;
+	char *layout;
 	_Atomic uint64_t reload_failed;
 };
+
+/**
+ * kv_seq_get_cached() - take the longest prefix that is there already
+ * @n_max: leading blocks that may be taken
+ *
+ * Sets n_shared and n_done.
+ * Return: 0 or a negative errno.
+ */
+int kv_seq_get_cached(struct kv *kv, struct kv_seq *s, uint32_t n_max);
+
+/* kv_seq_let_go() - unpin blocks [@first, @end) of @s; those that are nobody's end */
+void kv_seq_let_go(struct kv *kv, struct kv_seq *s, uint32_t first, uint32_t end);
+
+/* kv_seq_take() - @s has the block of a successful item */
+void kv_seq_take(struct kv *kv, struct kv_seq *s, uint32_t i, const struct hawk_item *it,
+		 enum kv_block_state state);
+
+/* kv_seq_hides() - is block @i dropped as a whole for tokens from block @start on? */
+bool kv_seq_hides(const struct kv *kv, const struct kv_seq *s, uint32_t i, uint32_t start);
 
 int kv_fail(char err[KV_ERR_LEN], int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

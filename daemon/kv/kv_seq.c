@@ -25,8 +25,8 @@ static uint32_t kv_new_seq_id(struct kv *kv)
 	return id;
 }
 
-static void kv_seq_take(struct kv *kv, struct kv_seq *s, uint32_t i, const struct hawk_item *it,
-			enum kv_block_state state)
+void kv_seq_take(struct kv *kv, struct kv_seq *s, uint32_t i, const struct hawk_item *it,
+		 enum kv_block_state state)
 {
 	s->lid[i] = it->lid;
 	s->vt[i] = it->vt;
@@ -34,117 +34,84 @@ static void kv_seq_take(struct kv *kv, struct kv_seq *s, uint32_t i, const struc
 	s->state[i] = state;
 }
 
-/* One allocation holds all arrays of a sequence. */
-static int kv_seq_init(struct kv *kv, struct kv_seq *s, uint32_t n_total)
+/* What is seen once the first @n operations are in effect. */
+static void kv_seq_set_view(const struct kv *kv, struct kv_seq *s, uint32_t n)
 {
-	size_t n = ((size_t)n_total + kv->block_tokens - 1) / kv->block_tokens;
+	struct hist_seg seg[HIST_SEGS(HIST_OPS_MAX)];
+	uint32_t i;
+
+	s->n_view = n;
+	s->hidden = hist_dropped(s->op, n);
+	s->moved = hist_moved(s->op, n);
+	s->n_segs = hist_segs(s->op, n, s->n_blocks * kv->block_tokens, seg);
+	for (i = 0; i < s->n_segs; i++)
+		s->seg[i] = (struct exec_seg){
+			.blocks = s->addr,
+			.tok = seg[i].first,
+			.len = seg[i].len,
+			.shift = seg[i].shift,
+		};
+}
+
+/* Hands out the arrays of a sequence; with no memory it only adds up sizes. */
+static void *kv_carve(char *mem, size_t *used, size_t n, size_t size)
+{
+	void *p = mem ? mem + *used : NULL;
+
+	*used += (n * size + 15) & ~(size_t)15;
+	return p;
+}
+
+static size_t kv_seq_layout(struct kv_seq *s, char *mem)
+{
+	size_t used = 0, n = s->n_blocks;
+
+	s->addr = kv_carve(mem, &used, n, sizeof(*s->addr));
+	s->lid = kv_carve(mem, &used, n, sizeof(*s->lid));
+	s->vt = kv_carve(mem, &used, n, sizeof(*s->vt));
+	s->key = kv_carve(mem, &used, n, sizeof(*s->key));
+	s->state = kv_carve(mem, &used, n, sizeof(*s->state));
+	s->seg = kv_carve(mem, &used, HIST_SEGS(s->n_ops), sizeof(*s->seg));
+	s->op = kv_carve(mem, &used, s->n_ops, sizeof(*s->op));
+	s->key_op = kv_carve(mem, &used, 2 * s->n_ops, sizeof(*s->key_op));
+	return used;
+}
+
+/* One allocation holds all arrays of a sequence. */
+static int kv_seq_init(struct kv *kv, struct kv_seq *s, const struct kv_need *need)
+{
 	char *mem;
 
 	memset(s, 0, sizeof(*s));
-	mem = calloc(n, sizeof(*s->addr) + sizeof(*s->lid) + sizeof(*s->vt) + KV_KEY_BYTES + 1);
-	if (!mem)
+	s->n_blocks = ((size_t)need->n_total + kv->block_tokens - 1) / kv->block_tokens;
+	s->n_ops = need->n_ops;
+	mem = calloc(1, kv_seq_layout(s, NULL));
+	if (!mem) {
+		memset(s, 0, sizeof(*s));
 		return -ENOMEM;
-	s->n_blocks = n;
-	s->addr = (void **)mem;
-	s->lid = (uint64_t *)(s->addr + n);
-	s->vt = s->lid + n;
-	s->key = (uint8_t(*)[KV_KEY_BYTES])(s->vt + n);
-	s->state = (uint8_t *)(s->key + n);
+	}
+	kv_seq_layout(s, mem);
+	memcpy(s->root, need->root, KV_KEY_BYTES);
+	if (s->n_ops)
+		memcpy(s->op, need->ops, s->n_ops * sizeof(*s->op));
+	s->n_key_ops = hist_key_ops(s->op, s->n_ops, s->key_op);
+	kv_seq_set_view(kv, s, 0);
 	return 0;
 }
 
 static void kv_seq_make_keys(struct kv *kv, struct kv_seq *s, const int32_t *tokens,
 			     uint32_t n_tokens)
 {
-	uint32_t full = n_tokens / kv->block_tokens;
+	uint32_t bt = kv->block_tokens, n_ops = 0;
 
-	while (s->n_keys < full) {
+	for (; s->n_keys < n_tokens / bt; s->n_keys++) {
 		uint32_t i = s->n_keys;
 
-		kv_key_next(i ? s->key[i - 1] : s->root, tokens + (size_t)i * kv->block_tokens,
-			    kv->block_tokens, s->key[i]);
-		s->n_keys++;
+		while (n_ops < s->n_key_ops && s->key_op[n_ops].at < (i + 1) * bt)
+			n_ops++;
+		hawk_key_next(s->root, i ? s->key[i - 1] : NULL, tokens + (size_t)i * bt, bt,
+			      s->key_op, n_ops, s->key[i]);
 	}
-}
-
-static void kv_fill_keys(struct kv *kv, const struct kv_seq *s, uint32_t first, uint32_t n)
-{
-	uint32_t i;
-
-	memset(kv->items, 0, n * sizeof(*kv->items));
-	for (i = 0; i < n; i++) {
-		kv->items[i].flags = HAWK_ITEM_BY_KEY;
-		memcpy(kv->items[i].key, s->key[first + i], KV_KEY_BYTES);
-	}
-}
-
-/*
- * Look up a batch, remember where each block lies, then get it.  The lease
- * closes the window in which a block that was found could be dropped.
- * Return: blocks taken, or a negative errno.
- */
-static int kv_get_batch(struct kv *kv, struct kv_seq *s, uint32_t first, uint32_t n)
-{
-	struct hawk_opts look = { .flags = HAWK_BATCH_LEASE };
-	struct hawk_opts get = { .flags = HAWK_BATCH_PREFIX };
-	unsigned int prefix = 0;
-	uint64_t lease = 0;
-	uint32_t i;
-	int found, ret, stop = 0;
-
-	kv_fill_keys(kv, s, first, n);
-	found = hawk_lookup(kv->space, kv->items, n, &look, &lease);
-	if (found <= 0)
-		return found;
-	for (i = 0; i < (uint32_t)found; i++) {
-		uint64_t vt = kv->items[i].vt;
-
-		kv->from_flash[i] = !(vt & HAWK_VT_VALID) ||
-				    !(kv->host_tiers & (1u << HAWK_VT_TIER(vt)));
-	}
-	kv_fill_keys(kv, s, first, found);
-	get.deadline_ns = clock_now_ns() + KV_DEADLINE_NS;
-	ret = hawk_get(kv->space, kv->items, found, &get, &prefix);
-	if (lease)
-		hawk_lease_end(kv->space, lease);
-	if (ret < 0)
-		return ret;
-	for (i = 0; i < prefix; i++) {
-		kv_seq_take(kv, s, first + i, &kv->items[i], KV_SHARED);
-		if (kv->from_flash[i])
-			s->tokens_flash += kv->block_tokens;
-		else
-			s->tokens_dram += kv->block_tokens;
-	}
-	if (prefix < (uint32_t)found)
-		stop = kv->items[prefix].status;
-	if (stop == -ENOSPC || stop == -EDQUOT)
-		return stop;
-	if (stop) {
-		atomic_fetch_add_explicit(&kv->reload_failed, 1, memory_order_relaxed);
-		log_warn("a cached KV block could not be read back (%s), recomputing from there",
-			 strerror(-stop));
-	}
-	return prefix;
-}
-
-static int kv_seq_get_prefix(struct kv *kv, struct kv_seq *s, uint32_t n_max)
-{
-	while (s->n_shared < n_max) {
-		uint32_t n = n_max - s->n_shared;
-		int got;
-
-		if (n > HAWK_BATCH_MAX)
-			n = HAWK_BATCH_MAX;
-		got = kv_get_batch(kv, s, s->n_shared, n);
-		if (got < 0)
-			return got;
-		s->n_shared += got;
-		if ((uint32_t)got < n)
-			break;
-	}
-	s->n_done = s->n_shared;
-	return 0;
 }
 
 /* Allocate one batch of blocks that have none yet, in order from *pos. */
@@ -202,34 +169,55 @@ static int kv_seq_alloc_rest(struct kv *kv, struct kv_seq *s)
 	return -EEXIST;
 }
 
-int kv_seq_open(struct kv *kv, struct kv_seq *s, const int32_t *tokens, uint32_t n_prompt,
-		uint32_t n_total, const uint8_t root[KV_KEY_BYTES], char err[KV_ERR_LEN])
+/* Blocks that must be in memory at one time, if computing starts at block @start. */
+static uint32_t kv_seq_need(const struct kv *kv, const struct kv_seq *s, uint32_t start)
 {
+	uint32_t i, n = s->n_blocks;
+
+	for (i = 0; i < start; i++)
+		n -= kv_seq_hides(kv, s, i, start);
+	return n;
+}
+
+static int kv_seq_check_size(const struct kv *kv, const struct kv_seq *s, uint32_t start,
+			     char err[KV_ERR_LEN])
+{
+	uint32_t n = kv_seq_need(kv, s, start);
+
+	if (n <= kv->capacity_blocks)
+		return 0;
+	return kv_fail(
+		err, -E2BIG,
+		"%u tokens need %u KV blocks of %u bytes, the DRAM tier holds %llu: shorten the prompt or max_tokens, or give hawkd a larger tier",
+		n * kv->block_tokens, n, kv->block_bytes, (unsigned long long)kv->capacity_blocks);
+}
+
+int kv_seq_open(struct kv *kv, struct kv_seq *s, const struct kv_need *need, char err[KV_ERR_LEN])
+{
+	uint32_t n_max = (need->n_prompt - 1) / kv->block_tokens;
 	int ret;
 
-	ret = kv_seq_init(kv, s, n_total);
+	ret = kv_seq_init(kv, s, need);
 	if (ret)
 		return kv_fail(err, ret, "out of memory");
-	memcpy(s->root, root, KV_KEY_BYTES);
-	if (s->n_blocks > kv->capacity_blocks) {
-		ret = kv_fail(
-			err, -E2BIG,
-			"%u tokens need %u KV blocks of %u bytes, the DRAM tier holds %llu: shorten the prompt or max_tokens, or give hawkd a larger tier",
-			n_total, s->n_blocks, kv->block_bytes,
-			(unsigned long long)kv->capacity_blocks);
+	ret = kv_seq_check_size(kv, s, n_max, err);
+	if (ret)
 		goto fail;
-	}
 	if (!kv->no_cache) {
-		kv_seq_make_keys(kv, s, tokens, n_prompt);
-		ret = kv_seq_get_prefix(kv, s, (n_prompt - 1) / kv->block_tokens);
+		kv_seq_make_keys(kv, s, need->tokens, need->n_prompt);
+		ret = kv_seq_get_cached(kv, s, n_max);
+	}
+	if (!ret && kv_seq_check_size(kv, s, s->n_shared, err)) {
+		ret = -E2BIG;
+		goto fail;
 	}
 	if (!ret)
 		ret = kv_seq_alloc_rest(kv, s);
 	if (!ret)
 		return 0;
 	if (no_room(ret))
-		ret = kv_fail(err, -ENOSPC, "no room for %u KV blocks of %u bytes: %s", s->n_blocks,
-			      kv->block_bytes, strerror(-ret));
+		ret = kv_fail(err, -ENOSPC, "no room for %u KV blocks of %u bytes: %s",
+			      kv_seq_need(kv, s, s->n_shared), kv->block_bytes, strerror(-ret));
 	else
 		kv_fail(err, ret, "cannot reserve KV blocks: %s", strerror(-ret));
 fail:
@@ -278,12 +266,12 @@ void kv_seq_commit(struct kv *kv, struct kv_seq *s, const int32_t *tokens, uint3
 }
 
 /* Collect up to KV_STACK_ITEMS blocks from *pos; @dup: only those in state DUP. */
-static uint32_t kv_seq_collect(const struct kv_seq *s, uint32_t *pos, bool dup,
+static uint32_t kv_seq_collect(const struct kv_seq *s, uint32_t *pos, uint32_t end, bool dup,
 			       struct hawk_item *it)
 {
 	uint32_t n = 0;
 
-	for (; *pos < s->n_blocks && n < KV_STACK_ITEMS; (*pos)++) {
+	for (; *pos < end && n < KV_STACK_ITEMS; (*pos)++) {
 		if (s->state[*pos] == KV_NONE || (dup && s->state[*pos] != KV_DUP))
 			continue;
 		memset(&it[n], 0, sizeof(it[n]));
@@ -294,20 +282,54 @@ static uint32_t kv_seq_collect(const struct kv_seq *s, uint32_t *pos, bool dup,
 	return n;
 }
 
-void kv_seq_close(struct kv *kv, struct kv_seq *s)
+void kv_seq_let_go(struct kv *kv, struct kv_seq *s, uint32_t first, uint32_t end)
 {
 	struct hawk_item it[KV_STACK_ITEMS];
-	uint32_t pos = 0, n;
+	uint32_t pos = first, n;
 	int ret;
 
-	while ((n = kv_seq_collect(s, &pos, false, it)) > 0) {
+	while ((n = kv_seq_collect(s, &pos, end, false, it)) > 0) {
 		ret = hawk_unpin(kv->space, it, n);
 		if (ret != (int)n)
 			log_err("%d of %u KV blocks could not be unpinned: %s",
 				ret < 0 ? (int)n : (int)n - ret, n, hawk_strerror_last());
 	}
-	for (pos = 0; (n = kv_seq_collect(s, &pos, true, it)) > 0;)
+	for (pos = first; (n = kv_seq_collect(s, &pos, end, true, it)) > 0;)
 		hawk_free(kv->space, it, n);
+	if (end > first) {
+		memset(s->addr + first, 0, (end - first) * sizeof(*s->addr));
+		memset(s->state + first, KV_NONE, end - first);
+	}
+}
+
+/* What was computed for nobody to come is given back at once. */
+static void kv_seq_let_go_hidden(struct kv *kv, struct kv_seq *s)
+{
+	uint32_t bt = kv->block_tokens, i, first;
+
+	for (i = 0; i < s->n_done; i = first + 1) {
+		for (first = i; i < s->n_done && s->state[i] != KV_NONE &&
+				hist_hides(s->op, s->n_view, i * bt, bt);)
+			i++;
+		kv_seq_let_go(kv, s, first, i);
+		first = i;
+	}
+}
+
+uint32_t kv_seq_view(struct kv *kv, struct kv_seq *s, uint32_t pos)
+{
+	uint32_t n = hist_in_effect(s->op, s->n_ops, pos);
+
+	if (n != s->n_view) {
+		kv_seq_set_view(kv, s, n);
+		kv_seq_let_go_hidden(kv, s);
+	}
+	return n < s->n_ops ? s->op[n].at : UINT32_MAX;
+}
+
+void kv_seq_close(struct kv *kv, struct kv_seq *s)
+{
+	kv_seq_let_go(kv, s, 0, s->n_blocks);
 	free(s->addr);
 	memset(s, 0, sizeof(*s));
 }

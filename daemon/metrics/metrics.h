@@ -17,7 +17,10 @@ enum metrics_counter {
 	M_REQ_REJECTED,	 /* no KV room, queue full, shutting down */
 	M_PROMPT_DRAM,	 /* prompt tokens whose KV was in a host tier */
 	M_PROMPT_FLASH,	 /* reloaded from flash */
+	M_PROMPT_SKIPPED, /* dropped, and not needed any more */
 	M_PROMPT_RECOMPUTED,
+	M_DROPPED, /* prompt tokens that the answer does not see */
+	M_SHIFTED, /* prompt tokens whose keys are read at another position */
 	M_TOKENS_OUT,
 	M_STEPS, /* executor steps */
 	M_ROWS,	 /* tokens computed in them */

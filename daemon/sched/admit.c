@@ -73,10 +73,14 @@ static void admit_run(struct sched *s, struct req *r)
 	r->pos = cached;
 	r->tokens_dram = r->kv.tokens_dram;
 	r->tokens_flash = r->kv.tokens_flash;
+	r->tokens_skipped = r->kv.tokens_skipped;
 	metrics_observe(s->cfg.metrics, H_QUEUE, r->admit_ns - r->arrival_ns);
 	metrics_add(s->cfg.metrics, M_PROMPT_DRAM, r->tokens_dram);
 	metrics_add(s->cfg.metrics, M_PROMPT_FLASH, r->tokens_flash);
+	metrics_add(s->cfg.metrics, M_PROMPT_SKIPPED, r->tokens_skipped);
 	metrics_add(s->cfg.metrics, M_PROMPT_RECOMPUTED, r->n_prompt - cached);
+	metrics_add(s->cfg.metrics, M_DROPPED, hist_dropped(r->ops, r->n_ops));
+	metrics_add(s->cfg.metrics, M_SHIFTED, hist_shifted(r->ops, r->n_ops, r->n_prompt));
 	atomic_store_explicit(&r->state, REQ_RUNNING, memory_order_release);
 
 	pthread_mutex_lock(&s->lock);
@@ -87,6 +91,15 @@ static void admit_run(struct sched *s, struct req *r)
 
 static void admit_one(struct sched *s, struct req *r, uint64_t freed)
 {
+	/* The last generated token is never fed back: it needs no KV. */
+	struct kv_need need = {
+		.tokens = r->tokens,
+		.n_prompt = r->n_prompt,
+		.n_total = r->n_prompt + r->max_tokens - 1,
+		.ops = r->ops,
+		.n_ops = r->n_ops,
+		.root = r->root,
+	};
 	char err[KV_ERR_LEN];
 	int ret;
 
@@ -94,9 +107,7 @@ static void admit_one(struct sched *s, struct req *r, uint64_t freed)
 	for (;;) {
 		if (admit_cancelled(s, r))
 			return;
-		/* The last generated token is never fed back: it needs no KV. */
-		ret = kv_seq_open(s->cfg.kv, &r->kv, r->tokens, r->n_prompt,
-				  r->n_prompt + r->max_tokens - 1, r->root, err);
+		ret = kv_seq_open(s->cfg.kv, &r->kv, &need, err);
 		if (ret != -ENOSPC)
 			break;
 		if (!admit_wait_room(s, r, &freed))

@@ -48,6 +48,7 @@ void req_put(struct req *r)
 	free(r->scratch);
 	text_free(&r->text);
 	sample_free(&r->sampler);
+	free(r->ops);
 	free(r->tokens);
 	free(r);
 }

@@ -19,7 +19,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "exec/exec.h"
 #include "exec/sample.h"
 #include "kv/kv.h"
 #include "sched/text.h"
@@ -33,8 +32,9 @@ enum req_finish { REQ_FINISH_STOP, REQ_FINISH_LENGTH };
  * @tokens: the prompt, then room for the output
  * @n_prompt: tokens of the prompt, at least 1
  * @max_tokens: tokens to generate at most, at least 1
+ * @ops: operations on the cache, malloc()ed, @n_ops of them, as kv_seq_open() wants them
  * @stops: stop strings
- * @root: first link of the KV key chain, from kv_root()
+ * @root: what KV keys start from, from kv_root()
  * @at_start: the output starts the text (empty prompt)
  * @arrival_ns: when the request arrived
  * @efd: eventfd of the waiting HTTP thread, our own descriptor of it
@@ -48,12 +48,15 @@ enum req_finish { REQ_FINISH_STOP, REQ_FINISH_LENGTH };
  * @error: negative errno, valid when FAILED: -ENOSPC no KV room, -ESHUTDOWN, ...
  * @error_text: its cause in words
  * @tokens_dram, @tokens_flash: prompt tokens found in cache, valid when RUNNING
+ * @tokens_skipped: prompt tokens that were dropped and not needed, valid when RUNNING
  * @admit_ns, @first_ns, @last_ns: admission, first and latest token
  */
 struct req {
 	int32_t *tokens;
 	uint32_t n_prompt;
 	uint32_t max_tokens;
+	struct hist_op *ops;
+	uint32_t n_ops;
 	struct text_stops stops;
 	uint8_t root[KV_KEY_BYTES];
 	bool at_start;
@@ -70,6 +73,7 @@ struct req {
 	char error_text[KV_ERR_LEN];
 	uint32_t tokens_dram;
 	uint32_t tokens_flash;
+	uint32_t tokens_skipped;
 	uint64_t admit_ns;
 	uint64_t first_ns;
 	uint64_t last_ns;
@@ -80,7 +84,6 @@ struct req {
 	struct sampler sampler;
 	struct text text; /* only with stop strings */
 	char *scratch;	  /* text thrown away */
-	struct exec_seg seg; /* what the executor sees of @kv */
 	uint32_t pos;	  /* tokens whose KV is computed */
 	uint32_t row;	  /* first row in this step */
 	uint32_t n_rows;  /* rows in this step, 0 if none */

@@ -59,23 +59,30 @@ static void step_drop_cancelled(struct sched *s, bool stop)
 	s->n_seq = n;
 }
 
-/* Add the next @n tokens of a sequence; only the last one may need logits. */
-static void step_add_rows(struct sched *s, struct req *r, uint32_t first, uint32_t n)
+/*
+ * Add the next tokens of a sequence, at most @n; only the last one may need logits.
+ * Rows that see different things are not of one step.
+ * Return: rows added.
+ */
+static uint32_t step_add_rows(struct sched *s, struct req *r, uint32_t first, uint32_t n)
 {
 	uint32_t i, have = r->n_prompt + req_n_out(r);
+	uint32_t until = kv_seq_view(s->cfg.kv, &r->kv, r->pos);
 
+	if (n > until - r->pos)
+		n = until - r->pos;
 	r->row = first;
 	r->n_rows = n;
-	r->seg = (struct exec_seg){ .blocks = r->kv.addr, .len = r->pos + n };
 	for (i = 0; i < n; i++)
 		s->rows[first + i] = (struct exec_row){
 			.token = r->tokens[r->pos + i],
-			.pos = r->pos + i,
-			.at = r->pos + i,
-			.segs = &r->seg,
-			.n_segs = 1,
+			.pos = r->pos + i - r->kv.moved,
+			.at = r->pos + i - r->kv.hidden,
+			.segs = r->kv.seg,
+			.n_segs = r->kv.n_segs,
 			.want_logits = r->pos + i + 1 == have,
 		};
+	return n;
 }
 
 /* Chunked prefill: decode rows first, prompts share what is left. */
@@ -88,7 +95,7 @@ static uint32_t step_build(struct sched *s)
 
 		r->n_rows = 0;
 		if (req_decoding(r))
-			step_add_rows(s, r, n++, 1);
+			n += step_add_rows(s, r, n, 1);
 	}
 	for (i = 0; i < s->n_seq && n < s->cfg.batch_tokens; i++) {
 		struct req *r = s->seq[i];
@@ -100,8 +107,7 @@ static uint32_t step_build(struct sched *s)
 			c = s->cfg.chunk;
 		if (c > s->cfg.batch_tokens - n)
 			c = s->cfg.batch_tokens - n;
-		step_add_rows(s, r, n, c);
-		n += c;
+		n += step_add_rows(s, r, n, c);
 	}
 	return n;
 }

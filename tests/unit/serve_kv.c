@@ -28,6 +28,8 @@ struct env {
 	struct kv *kv;
 	uint8_t root[KV_KEY_BYTES];
 	int32_t tok[4096];
+	struct hist_op op[4];
+	uint32_t n_ops;
 	char err[KV_ERR_LEN];
 };
 
@@ -44,7 +46,9 @@ static void env_open(struct env *e, bool flash, bool no_cache)
 	struct kv_config cfg = {
 		.block_payload = PAYLOAD,
 		.block_tokens = B,
-		.identity = "test",
+		.model = "test",
+		.dtype_name = "f16",
+		.layout = "any",
 		.no_cache = no_cache,
 	};
 	char url[128];
@@ -54,7 +58,7 @@ static void env_open(struct env *e, bool flash, bool no_cache)
 	cfg.url = url;
 	if (kv_open(&cfg, &e->kv, e->err))
 		fail_msg("kv_open: %s", e->err);
-	kv_root(e->kv, "", 0, e->root);
+	assert_int_equal(kv_root(e->kv, "", 0, e->root), 0);
 }
 
 static int setup(void **state)
@@ -101,9 +105,23 @@ static uint64_t pinned(struct env *e)
 	return st.space.pinned;
 }
 
+static int try_open(struct env *e, struct kv_seq *s, uint32_t n_prompt, uint32_t n_total)
+{
+	struct kv_need need = {
+		.tokens = e->tok,
+		.n_prompt = n_prompt,
+		.n_total = n_total,
+		.ops = e->op,
+		.n_ops = e->n_ops,
+		.root = e->root,
+	};
+
+	return kv_seq_open(e->kv, s, &need, e->err);
+}
+
 static void open_ok(struct env *e, struct kv_seq *s, uint32_t n_prompt, uint32_t n_total)
 {
-	if (kv_seq_open(e->kv, s, e->tok, n_prompt, n_total, e->root, e->err))
+	if (try_open(e, s, n_prompt, n_total))
 		fail_msg("kv_seq_open: %s", e->err);
 }
 
@@ -193,7 +211,7 @@ static void test_tenants(void **state)
 
 	fill_tokens(e, 4, 100);
 	run_seq(e, 100, &dram, &flash);
-	kv_root(e->kv, "other", 5, e->root);
+	assert_int_equal(kv_root(e->kv, "other", 5, e->root), 0);
 	run_seq(e, 100, &dram, &flash);
 	assert_int_equal(dram, 0);
 	run_seq(e, 100, &dram, &flash);
@@ -247,14 +265,12 @@ static void test_rollback(void **state)
 	fill_tokens(e, 7, 512);
 	open_ok(e, &a, 100, 20 * B);
 	assert_int_equal(pinned(e), 20);
-	assert_int_equal(kv_seq_open(e->kv, &b, e->tok, 100, 20 * B, e->root, e->err), -ENOSPC);
+	assert_int_equal(try_open(e, &b, 100, 20 * B), -ENOSPC);
 	assert_int_equal(pinned(e), 20);
 	kv_seq_close(e->kv, &a);
 	open_ok(e, &b, 100, 20 * B);
 	kv_seq_close(e->kv, &b);
-	assert_int_equal(kv_seq_open(e->kv, &b, e->tok, 100, (DRAM_BLOCKS + 1) * B, e->root,
-				     e->err),
-			 -E2BIG);
+	assert_int_equal(try_open(e, &b, 100, (DRAM_BLOCKS + 1) * B), -E2BIG);
 	assert_int_equal(pinned(e), 0);
 }
 
@@ -286,6 +302,138 @@ static void test_no_cache(void **state)
 	assert_int_equal(dram, 0);
 	assert_int_equal(kv_get_stat(e->kv, &st), 0);
 	assert_int_equal(st.space.blocks, 0);
+}
+
+/* Play a sequence whose operations come into effect on the way, as the scheduler does. */
+static void run_drops(struct env *e, uint32_t n, struct kv_seq *seen)
+{
+	struct kv_seq s;
+	uint32_t pos, until;
+
+	open_ok(e, &s, n, n);
+	*seen = s;
+	write_blocks(e, &s, s.n_shared, n);
+	for (pos = kv_seq_cached(e->kv, &s); pos < n; pos = until < n ? until : n) {
+		until = kv_seq_view(e->kv, &s, pos);
+		kv_seq_commit(e->kv, &s, e->tok, until < n ? until : n);
+	}
+	seen->n_blocks = pinned(e); /* what is left at the end */
+	kv_seq_close(e->kv, &s);
+	assert_int_equal(pinned(e), 0);
+}
+
+static void set_op(struct env *e, uint32_t start, uint32_t end, uint32_t at)
+{
+	e->op[e->n_ops++] = (struct hist_op){
+		.at = at, .start = start, .end = end, .repos = true,
+	};
+	hist_sort(e->op, e->n_ops);
+	if (hist_check(e->op, e->n_ops, 4096, e->err))
+		fail_msg("%s", e->err);
+}
+
+/* Dropped blocks are not needed, the block with token @at is not shared any more. */
+static void test_drop(void **state)
+{
+	struct env *e = *state;
+	struct kv_seq s;
+	uint32_t dram, flash;
+
+	fill_tokens(e, 9, 400);
+	run_seq(e, 200, &dram, &flash); /* 12 blocks */
+	set_op(e, 30, 96, 200);		/* blocks 2 to 5, and a bit of 1 */
+	open_ok(e, &s, 220, 220);
+	assert_int_equal(s.n_shared, 12);
+	assert_int_equal(s.tokens_dram, 12 * B); /* token 192 is still to see them */
+	kv_seq_close(e->kv, &s);
+
+	run_drops(e, 240, &s);
+	assert_int_equal(s.tokens_dram, 12 * B);
+	assert_int_equal(s.tokens_skipped, 0);
+	assert_int_equal(s.n_blocks, 15 - 4); /* the four went when they were dropped */
+
+	open_ok(e, &s, 260, 260);
+	assert_int_equal(s.n_shared, 15);
+	assert_int_equal(s.tokens_dram, 11 * B);
+	assert_int_equal(s.tokens_skipped, 4 * B);
+	assert_null(s.addr[2]);
+	assert_null(s.addr[5]);
+	assert_non_null(s.addr[1]);
+	assert_non_null(s.addr[6]);
+	assert_int_equal(pinned(e), 17 - 4);
+	assert_int_equal(kv_seq_view(e->kv, &s, kv_seq_cached(e->kv, &s)), UINT32_MAX);
+	assert_int_equal(s.hidden, 66);
+	assert_int_equal(s.moved, 66);
+	assert_int_equal(s.n_segs, 3);
+	kv_seq_close(e->kv, &s);
+}
+
+/* The same tokens with another history are other blocks, from the block with @at on. */
+static void test_histories(void **state)
+{
+	struct env *e = *state;
+	struct kv_seq s;
+	uint32_t dram, flash, i;
+
+	fill_tokens(e, 10, 400);
+	set_op(e, 16, 64, 100);
+	run_drops(e, 200, &s);
+	assert_int_equal(s.tokens_dram, 0);
+	for (i = 0; i < 4; i++) {
+		e->n_ops = 0;
+		if (i == 1)
+			set_op(e, 16, 64, 101);
+		if (i == 2)
+			set_op(e, 16, 65, 100);
+		if (i == 3) {
+			set_op(e, 16, 64, 100);
+			e->op[0].repos = false;
+		}
+		run_drops(e, 200, &s);
+		assert_int_equal(s.tokens_dram, 6 * B); /* up to token 96 all is alike */
+		assert_int_equal(s.n_shared, 6);
+	}
+	e->n_ops = 0;
+	run_seq(e, 200, &dram, &flash);
+	assert_int_equal(dram, 12 * B);
+}
+
+/* What is missing may need blocks that are dropped later on. */
+static void test_drop_missing(void **state)
+{
+	struct env *e = *state;
+	struct kv_seq s;
+	uint32_t dram, flash;
+
+	fill_tokens(e, 11, 400);
+	run_seq(e, 100, &dram, &flash); /* 6 blocks */
+	set_op(e, 16, 64, 150);
+	open_ok(e, &s, 200, 200);
+	assert_int_equal(s.n_shared, 6); /* tokens 96 to 149 see [16, 64) */
+	assert_int_equal(s.tokens_skipped, 0);
+	assert_non_null(s.addr[1]);
+	kv_seq_close(e->kv, &s);
+	assert_int_equal(pinned(e), 0);
+}
+
+/* A history may be longer than memory, if what is seen of it is not. */
+static void test_drop_capacity(void **state)
+{
+	struct env *e = *state;
+	struct kv_seq s;
+	uint32_t n;
+
+	fill_tokens(e, 12, 1000);
+	run_drops(e, 30 * B, &s);
+	set_op(e, 2 * B, 28 * B, 29 * B);
+	run_drops(e, 31 * B, &s);
+	for (n = 40; n <= 52; n += 4) {
+		run_drops(e, n * B, &s);
+		assert_int_equal(s.tokens_skipped, 26 * B);
+		assert_int_equal(s.tokens_dram, ((n == 40 ? 31 : n - 4) - 26) * B);
+	}
+	e->n_ops = 0;
+	assert_int_equal(try_open(e, &s, 52 * B, 52 * B), -E2BIG);
 }
 
 static void test_spill(void **state)
@@ -346,7 +494,9 @@ static void test_errors(void **state)
 {
 	struct kv_config cfg = { .block_payload = 3u << 20,
 				 .block_tokens = 16,
-				 .identity = "x",
+				 .model = "x",
+				 .dtype_name = "f16",
+				 .layout = "any",
 				 .url = "embed:?dram=8M" };
 	char err[KV_ERR_LEN];
 	struct kv *kv;
@@ -372,6 +522,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_rollback, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_capacity, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_cache, setup_no_cache, teardown),
+		cmocka_unit_test_setup_teardown(test_drop, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_histories, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_drop_missing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_drop_capacity, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_spill, setup_flash, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_flash, setup_flash, teardown),
 		cmocka_unit_test(test_errors),

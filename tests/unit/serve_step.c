@@ -15,6 +15,7 @@
 #define sched_step_main sched_step_main_under_test
 void *sched_step_main_under_test(void *arg);
 #include "sched/step.c"
+#include "kv/kv_priv.h"
 
 #define MAX_SEQS 32
 
@@ -73,16 +74,13 @@ static void check_rows(struct env *e, uint32_t n)
 		for (k = 0; k < r->n_rows; k++) {
 			const struct exec_row *row = &e->rows[r->row + k];
 
-			assert_int_equal(row->pos, r->pos + k);
-			assert_int_equal(row->token, r->tokens[row->pos]);
-			assert_int_equal(row->at, row->pos);
-			assert_int_equal(row->n_segs, 1);
-			assert_ptr_equal(row->segs->blocks, r->kv.addr);
-			assert_int_equal(row->segs->tok, 0);
-			assert_int_equal(row->segs->shift, 0);
-			assert_true(row->segs->len > row->at);
+			assert_int_equal(row->pos, r->pos + k - r->kv.moved);
+			assert_int_equal(row->at, r->pos + k - r->kv.hidden);
+			assert_int_equal(row->token, r->tokens[r->pos + k]);
+			assert_ptr_equal(row->segs, r->kv.seg);
+			assert_int_equal(row->n_segs, r->kv.n_segs);
 			assert_int_equal(row->want_logits,
-					 row->pos + 1 == r->n_prompt + req_n_out(r));
+					 r->pos + k + 1 == r->n_prompt + req_n_out(r));
 		}
 	}
 	assert_int_equal(sum, n);
@@ -166,12 +164,56 @@ static void test_prefill_not_starved(void **state)
 	assert_true(req_decoding(p));
 }
 
+/*
+ * Tokens that see different things are of different steps: [8, 24) is dropped at 50
+ * and the gap closed, [30, 33) at 70 and left open.
+ */
+static void test_operations(void **state)
+{
+	static const uint32_t rows[] = { 32, 18, 20, 30, 1 };
+	static const uint32_t hidden[] = { 0, 0, 16, 19, 19 };
+	static const uint32_t moved[] = { 0, 0, 16, 16, 16 };
+	struct hist_op op[] = { { .at = 50, .start = 8, .end = 24, .repos = true },
+				{ .at = 70, .start = 30, .end = 33 } };
+	struct exec_seg seg[HIST_SEGS(2)];
+	struct kv kv = { .block_tokens = 16 };
+	struct env *e = *state;
+	struct req *p;
+	uint32_t i;
+
+	e->s.cfg.batch_tokens = 64;
+	e->s.cfg.chunk = 32;
+	e->s.cfg.kv = &kv;
+	p = add_req(e, 100, 0, 0);
+	p->kv.op = op;
+	p->kv.n_ops = 2;
+	p->kv.seg = seg;
+	p->kv.n_blocks = 8;
+	for (i = 0; i < 5; i++) {
+		assert_int_equal(step(e), rows[i]);
+		assert_int_equal(p->kv.hidden, hidden[i]);
+		assert_int_equal(p->kv.moved, moved[i]);
+	}
+	assert_true(req_decoding(p));
+	assert_int_equal(p->kv.n_segs, 4);
+	assert_int_equal(seg[0].len, 8);
+	assert_int_equal(seg[1].tok, 24);
+	assert_int_equal(seg[1].len, 6);
+	assert_int_equal(seg[1].shift, 16);
+	assert_int_equal(seg[2].tok, 33);
+	assert_int_equal(seg[2].shift, 16);
+	assert_int_equal(seg[3].tok, 50);
+	assert_int_equal(seg[3].shift, 0);
+	memset(&p->kv, 0, sizeof(p->kv));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_chunks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_decode_not_starved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_prefill_not_starved, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_operations, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("serve_step", tests, NULL, NULL);
