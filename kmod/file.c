@@ -32,6 +32,7 @@ static int hawk_open(struct inode *inode, struct file *file)
 	mutex_init(&f->lock);
 	xa_init_flags(&f->pins, XA_FLAGS_ACCOUNT);
 	xa_init_flags(&f->leases, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	xa_init_flags(&f->drafts, XA_FLAGS_ALLOC | XA_FLAGS_ACCOUNT);
 	spin_lock_init(&f->jobs_lock);
 	INIT_LIST_HEAD(&f->jobs);
 	init_waitqueue_head(&f->wait);
@@ -55,6 +56,7 @@ static void hawk_file_free(struct kref *ref)
 		hawk_as_detach(f->as);
 	if (f->cq)
 		hawk_cq_destroy(f->cq);
+	hawk_draft_close_all(f);
 	xa_destroy(&f->leases);
 	xa_destroy(&f->pins);
 	hawk_memlock_close(f);

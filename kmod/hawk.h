@@ -415,6 +415,8 @@ bool hawk_cq_readable(struct hawk_cq *cq);
  *	its xa_lock is held over the engine's call when a pin is given up
  * @leases: this file's leases, id -> struct hawk_lease (lease.c)
  * @lease_next: where the search for a free lease id goes on
+ * @drafts: this file's draft rings, id -> struct hawk_draft_mem (draft.c); its
+ *	xa_lock decides between a ring's mapping and its end
  * @jobs_lock: guards @jobs; taken with no other held
  * @jobs: asynchronous batches under way, hawk_job.file_node
  * @user: who opened it and is charged for what it pins
@@ -434,6 +436,7 @@ struct hawk_file {
 	struct xarray pins;
 	struct xarray leases;
 	u32 lease_next;
+	struct xarray drafts;
 	spinlock_t jobs_lock;
 	struct list_head jobs;
 	struct user_struct *user;
@@ -477,6 +480,8 @@ void hawk_pin_drop_all(struct hawk_file *f);
 void hawk_memlock_open(struct hawk_file *f);
 void hawk_memlock_close(struct hawk_file *f);
 unsigned long hawk_memlock_limit(void);
+int hawk_memlock_charge_pages(struct hawk_file *f, unsigned long pages, unsigned long limit);
+void hawk_memlock_uncharge_pages(struct hawk_file *f, unsigned long pages);
 int hawk_memlock_charge(struct hawk_file *f, unsigned long blocks, unsigned long limit);
 void hawk_memlock_uncharge(struct hawk_file *f, unsigned long blocks);
 
@@ -501,6 +506,13 @@ int hawk_lease_start(struct hawk_lease *l, u64 deadline_ns);
 void hawk_lease_end(struct hawk_lease *l);
 int hawk_lease_release(struct hawk_file *f, u64 id);
 void hawk_lease_release_all(struct hawk_file *f);
+
+/* ---- draft rings of a file (draft.c) ---- */
+
+int hawk_ioc_draft_open(struct hawk_file *f, void *data);
+int hawk_ioc_draft_close(struct hawk_file *f, void *data);
+void hawk_draft_close_all(struct hawk_file *f);
+int hawk_draft_mmap(struct hawk_file *f, struct vm_area_struct *vma, u64 off);
 
 /* ---- address_space of a file (inode.c) ---- */
 

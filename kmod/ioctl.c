@@ -35,6 +35,8 @@ union hawk_ioctl_arg {
 	struct hawk_export_call export;
 	struct hawk_export_revoke export_revoke;
 	struct hawk_frame_info frame_info;
+	struct hawk_draft_open draft_open;
+	struct hawk_draft_close draft_close;
 };
 
 #define HAWK_CALL_ADMIN		(1u << 0)	/* needs CAP_SYS_ADMIN */
@@ -173,6 +175,10 @@ static const struct hawk_call hawk_calls[] = {
 		  hawk_ioc_export_revoke),
 	HAWK_CALL(HAWK_IOC_FRAME_INFO, hawk_frame_info, reserved, 0, HAWK_CALL_SPACE,
 		  hawk_ioc_frame_info),
+	HAWK_CALL(HAWK_IOC_DRAFT_OPEN, hawk_draft_open, bytes, 0, HAWK_CALL_SPACE,
+		  hawk_ioc_draft_open),
+	HAWK_CALL(HAWK_IOC_DRAFT_CLOSE, hawk_draft_close, head, 0, HAWK_CALL_SPACE,
+		  hawk_ioc_draft_close),
 };
 
 static const struct hawk_call *hawk_call_find(unsigned int cmd)

@@ -28,7 +28,7 @@ int hawk_ioc_query(struct hawk_file *f, void *arg)
 		      HAWK_FEAT_RECLAIM | HAWK_FEAT_TIER_FORCE | HAWK_FEAT_ATTACH_FD |
 		      HAWK_FEAT_MEMLOCK | HAWK_FEAT_IDLE | HAWK_FEAT_CANCEL |
 		      HAWK_FEAT_BUILT | HAWK_FEAT_EXPORT | HAWK_FEAT_TIER_MODEL |
-		      HAWK_FEAT_STATS_PAGE;
+		      HAWK_FEAT_STATS_PAGE | HAWK_FEAT_DRAFT;
 	q->tiers = 0;
 	hawk_dev_lock();
 	for (t = 0; t < HAWK_TIERS_MAX; t++)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * memlock.c - pinned blocks count against RLIMIT_MEMLOCK
+ * memlock.c - pinned blocks and draft rings count against RLIMIT_MEMLOCK
  *
  * A pinned block cannot be moved, so it is locked memory like a registered
  * buffer of io_uring or an RDMA memory region, and is charged to the same
  * account, user_struct.locked_vm: that of the user who opened the file, once per
- * block and file, and once per block and export.  A file opened with CAP_IPC_LOCK is not charged.
+ * block and file, and once per block and export.  So is the memory of draft rings.
+ * A file opened with CAP_IPC_LOCK is not charged.
  *
  * One atomic operation per block that a file pins for the first time or gives up:
  * no lock, and no charge in advance that another thread at the limit would feel.
@@ -59,17 +60,16 @@ unsigned long hawk_memlock_limit(void)
 }
 
 /**
- * hawk_memlock_charge() - blocks more that this file, or its export, has pinned
+ * hawk_memlock_charge_pages() - pages more that this file keeps from being reclaimed
  * @f: the file
- * @blocks: how many
+ * @pages: how many
  * @limit: RLIMIT_MEMLOCK of the caller, pages
  *
  * Context: any.
  * Return: 0 or -ENOMEM.
  */
-int hawk_memlock_charge(struct hawk_file *f, unsigned long blocks, unsigned long limit)
+int hawk_memlock_charge_pages(struct hawk_file *f, unsigned long pages, unsigned long limit)
 {
-	unsigned long pages = blocks * hawk_block_pages(f);
 	long used;
 
 	if (f->memlock_exempt)
@@ -85,10 +85,29 @@ int hawk_memlock_charge(struct hawk_file *f, unsigned long blocks, unsigned long
 	return 0;
 }
 
+void hawk_memlock_uncharge_pages(struct hawk_file *f, unsigned long pages)
+{
+	if (!f->memlock_exempt && pages)
+		atomic_long_sub(pages, &f->user->locked_vm);
+}
+
+/**
+ * hawk_memlock_charge() - blocks more that this file, or its export, has pinned
+ * @f: the file
+ * @blocks: how many
+ * @limit: RLIMIT_MEMLOCK of the caller, pages
+ *
+ * Context: any.
+ * Return: 0 or -ENOMEM.
+ */
+int hawk_memlock_charge(struct hawk_file *f, unsigned long blocks, unsigned long limit)
+{
+	return hawk_memlock_charge_pages(f, blocks * hawk_block_pages(f), limit);
+}
+
 void hawk_memlock_uncharge(struct hawk_file *f, unsigned long blocks)
 {
-	if (!f->memlock_exempt && blocks)
-		atomic_long_sub(blocks * hawk_block_pages(f), &f->user->locked_vm);
+	hawk_memlock_uncharge_pages(f, blocks * hawk_block_pages(f));
 }
 
 /* How many of @n LIDs name a block that this file has not pinned? */

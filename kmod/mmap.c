@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mmap.c - the vTLB, the completion ring, statistics and the windows of host tiers
+ * mmap.c - the vTLB, the completion ring, statistics and the windows of host tiers;
+ * draft rings are mapped by draft.c
  *
  * All are pages that user space maps one by one on first touch.  Frames are
  * ordinary pages on a VM_MIXEDMAP mapping, so that they can be pinned
@@ -29,6 +30,7 @@
 #define HAWK_AREA_VTLB		(HAWK_MMAP_VTLB >> HAWK_AREA_SHIFT)
 #define HAWK_AREA_RING		(HAWK_MMAP_RING >> HAWK_AREA_SHIFT)
 #define HAWK_AREA_STATS		(HAWK_MMAP_STATS >> HAWK_AREA_SHIFT)
+#define HAWK_AREA_DRAFT		(HAWK_MMAP_DRAFT(0) >> HAWK_AREA_SHIFT)
 #define HAWK_AREA_TIER		(HAWK_MMAP_TIER(0) >> HAWK_AREA_SHIFT)
 #define HAWK_FAULT_PAGES	16u	/* pages mapped by one fault */
 
@@ -187,6 +189,13 @@ static u64 hawk_area_bytes(struct hawk_file *f, u32 area)
 	return (u64)as->info.frames[tier] * as->info.block_bytes;
 }
 
+/* What holds for all of them. */
+static void hawk_vma_flags(struct vm_area_struct *vma)
+{
+	vm_flags_clear(vma, VM_MAYEXEC);
+	vm_flags_set(vma, VM_MIXEDMAP | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
+}
+
 /**
  * hawk_mmap() - map an area or a part of it
  * @file: an open file
@@ -204,11 +213,15 @@ int hawk_mmap(struct file *file, struct vm_area_struct *vma)
 	u64 bytes = hawk_area_bytes(f, area);
 	bool readonly;
 
-	if (!bytes)
+	if (!bytes && area != HAWK_AREA_DRAFT)
 		return -ENXIO;
 	/* VM_MAYSHARE: VM_SHARED is off when the file is open for reading only */
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
+	if (area == HAWK_AREA_DRAFT) {
+		hawk_vma_flags(vma);
+		return hawk_draft_mmap(f, vma, off);
+	}
 	if (off >= bytes || vma->vm_end - vma->vm_start > bytes - off)
 		return -EINVAL;
 
@@ -219,8 +232,7 @@ int hawk_mmap(struct file *file, struct vm_area_struct *vma)
 			return -EACCES;
 		vm_flags_clear(vma, VM_MAYWRITE);
 	}
-	vm_flags_clear(vma, VM_MAYEXEC);
-	vm_flags_set(vma, VM_MIXEDMAP | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP);
+	hawk_vma_flags(vma);
 	vma->vm_ops = area == HAWK_AREA_STATS ? &hawk_stats_vm_ops : &hawk_vm_ops;
 	return area == HAWK_AREA_STATS ? hawk_stats_map(f->as) : 0;
 }

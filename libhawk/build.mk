@@ -72,7 +72,8 @@ $(LIBHAWK_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(LIBHAWK_TEST_O
 TESTS_UNIT += $(LIBHAWK_TESTS)
 
 # What tests/e2e/translate-nosyscall.t watches
-$(BUILD)/tests/translate_loop: $(BUILD)/obj/tests/e2e/lib/translate_loop.o $(LIBHAWK_A)
+$(BUILD)/tests/translate_loop $(BUILD)/tests/draft_loop: \
+		$(BUILD)/tests/%: $(BUILD)/obj/tests/e2e/lib/%.o $(LIBHAWK_A)
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ $(LIBHAWK_LDLIBS)
@@ -83,4 +84,4 @@ $(BUILD)/tests/bpf_work: $(BUILD)/obj/tests/e2e/lib/bpf_work.o $(LIBHAWK_A)
 	@echo "  LD      $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ $(LIBHAWK_LDLIBS)
 
-tests: $(BUILD)/tests/translate_loop $(BUILD)/tests/bpf_work
+tests: $(BUILD)/tests/translate_loop $(BUILD)/tests/draft_loop $(BUILD)/tests/bpf_work

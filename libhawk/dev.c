@@ -296,6 +296,31 @@ static int dev_frame_info(struct hawk_kv *kv, struct hawk_frame_info *info)
 	return call(to_dev_kv(kv)->fd, HAWK_IOC_FRAME_INFO, info, "asking where a frame lies");
 }
 
+static int dev_draft_open(struct hawk_kv *kv, struct hawk_draft_open *o, void **mem)
+{
+	struct hawk_draft_close c = { .size = sizeof(c) };
+	int fd = to_dev_kv(kv)->fd, ret;
+
+	ret = call(fd, HAWK_IOC_DRAFT_OPEN, o, "making a draft ring");
+	if (ret)
+		return ret;
+	*mem = mmap(NULL, o->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)o->offset);
+	if (*mem != MAP_FAILED)
+		return 0;
+	ret = hawk_fail(-errno, "mapping a draft ring");
+	c.id = o->id;
+	ioctl(fd, HAWK_IOC_DRAFT_CLOSE, &c);
+	return ret;
+}
+
+static void dev_draft_close(struct hawk_kv *kv, uint32_t id, void *mem, uint64_t bytes)
+{
+	struct hawk_draft_close c = { .size = sizeof(c), .id = id };
+
+	munmap(mem, bytes);
+	ioctl(to_dev_kv(kv)->fd, HAWK_IOC_DRAFT_CLOSE, &c);
+}
+
 static const struct hawk_ops dev_ops = {
 	.name = "dev",
 	.close = dev_close,
@@ -320,6 +345,8 @@ static const struct hawk_ops dev_ops = {
 	.export_blocks = dev_export_blocks,
 	.export_end = dev_export_end,
 	.frame_info = dev_frame_info,
+	.draft_open = dev_draft_open,
+	.draft_close = dev_draft_close,
 };
 
 int hawk_dev_open(const char *path, struct hawk **hp)

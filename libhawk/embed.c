@@ -9,7 +9,8 @@
 
 #define FEATURES	(HAWK_FEAT_TIER_HOST | HAWK_FEAT_TIER_BLK | HAWK_FEAT_LEASE | \
 			 HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC | \
-			 HAWK_FEAT_RECLAIM | HAWK_FEAT_TIER_FORCE | HAWK_FEAT_CANCEL)
+			 HAWK_FEAT_RECLAIM | HAWK_FEAT_TIER_FORCE | HAWK_FEAT_CANCEL | \
+			 HAWK_FEAT_DRAFT)
 
 static int embed_query(struct hawk *h, struct hawk_query *q)
 {
@@ -103,6 +104,8 @@ static const struct hawk_ops embed_ops = {
 	.ring_open = embed_ring_open,
 	.cancel = embed_cancel,
 	.pin_query = embed_pin_query,
+	.draft_open = embed_draft_open,
+	.draft_close = embed_draft_close,
 };
 
 static struct embed *embed_new(void)

@@ -127,6 +127,7 @@ struct ekv {
 	u64 ring_bytes;
 	int user_efd;			/* -1: none */
 	u32 jobs;			/* asynchronous batches; embed.job_lock */
+	u32 drafts;			/* draft rings; atomic */
 };
 
 /* ---- the device ---- */
@@ -305,5 +306,9 @@ int embed_ring_open(struct hawk_kv *kv, unsigned int entries, int efd);
 void embed_ring_close(struct ekv *kv);
 int ering_reserve(struct ekv *kv, u32 n);
 void ering_post(struct ekv *kv, const struct hawk_cqe *cqe);
+
+/* edraft.c */
+int embed_draft_open(struct hawk_kv *kv, struct hawk_draft_open *o, void **mem);
+void embed_draft_close(struct hawk_kv *kv, uint32_t id, void *mem, uint64_t bytes);
 
 #endif /* HAWK_EMBED_H */

@@ -24,6 +24,7 @@
  * @tier_del: @flags are those of &struct hawk_tier_remove
  * @kv_attach: by name, or by descriptor with HAWK_ATTACH_FD
  * @export_blocks, @export_end, @frame_info: NULL: not offered
+ * @draft_open: @mem: out, the ring's memory, of @o->bytes; @draft_close takes it back
  * @batch: @op is HAWK_IOC_ALLOC to HAWK_IOC_TRANSLATE
  */
 struct hawk_ops {
@@ -50,6 +51,8 @@ struct hawk_ops {
 	int (*export_blocks)(struct hawk_kv *kv, struct hawk_export *x);
 	int (*export_end)(struct hawk_kv *kv, struct hawk_export_revoke *r);
 	int (*frame_info)(struct hawk_kv *kv, struct hawk_frame_info *info);
+	int (*draft_open)(struct hawk_kv *kv, struct hawk_draft_open *o, void **mem);
+	void (*draft_close)(struct hawk_kv *kv, uint32_t id, void *mem, uint64_t bytes);
 };
 
 /* First member of each backend's handle. */

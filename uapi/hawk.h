@@ -60,6 +60,8 @@
 #define HAWK_LEASE_DEFAULT_NS	30000000000ull	/* life of a lease, nanoseconds */
 #define HAWK_LEASE_MAX_NS	3600000000000ull
 #define HAWK_RING_MAX		65536u		/* entries of a completion ring */
+#define HAWK_DRAFTS_MAX		4096u		/* draft rings of one file */
+#define HAWK_DRAFT_BYTES_MAX	(64u << 20)	/* of a draft ring, its first page included */
 
 /*
  * LID, a block's logical id: seq:20 | layer:8 | head_group:4 | tok:32.
@@ -115,6 +117,7 @@ struct hawk_vtlb_entry {
 #define HAWK_MMAP_VTLB		(1ull << 40)	/* read-only */
 #define HAWK_MMAP_RING		(2ull << 40)	/* read-write */
 #define HAWK_MMAP_STATS		(3ull << 40)	/* read-only, struct hawk_stats_page */
+#define HAWK_MMAP_DRAFT(id)	((4ull << 40) + (__u64)(id) * HAWK_DRAFT_BYTES_MAX) /* read-write */
 #define HAWK_MMAP_TIER(t)	((8ull + (t)) << 40)	/* read-write, host tiers */
 
 /* ---- device ---- */
@@ -135,6 +138,7 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_EXPORT	(1ull << 13)	/* HAWK_IOC_EXPORT, _REVOKE, FRAME_INFO */
 #define HAWK_FEAT_TIER_MODEL	(1ull << 15)	/* tiers that other modules provide */
 #define HAWK_FEAT_STATS_PAGE	(1ull << 16)	/* HAWK_MMAP_STATS */
+#define HAWK_FEAT_DRAFT		(1ull << 18)	/* HAWK_IOC_DRAFT_OPEN, _CLOSE */
 
 /**
  * struct hawk_query - what this device offers (HAWK_IOC_QUERY)
@@ -638,6 +642,85 @@ struct hawk_frame_info {
 	__u32 reserved;
 };
 
+/* ---- draft rings ---- */
+
+#define HAWK_DRAFT_NO_SEQ	0xffffffffu	/* the ring belongs to no sequence */
+#define HAWK_DRAFT_SLOTS_AT	4096u		/* offset of the slots in the mapping, bytes */
+
+/**
+ * struct hawk_draft - first page of a mapped draft ring
+ * @head: tokens accepted since the ring was opened; user space adds to it (release)
+ * @tail: tokens drafted; user space writes it; @head to @head + @slots
+ * @slots: slots of the ring, as HAWK_IOC_DRAFT_OPEN told
+ * @reserved: 0
+ *
+ * Token number i, counted since the ring was opened, has slot i % @slots. Slots lie in
+ * rows of block_tokens; a row is, for each layer and within it for each head group, a
+ * block of block_bytes laid out as any other, so that attention reads the drafted
+ * tokens as the last blocks of their sequence. The block of row r, layer l and head
+ * group h is at HAWK_DRAFT_SLOTS_AT + ((r * layers + l) * head_groups + h) * block_bytes.
+ *
+ * Draft: write the slots from @tail on, add to @tail. Accept n: copy the slots from
+ * @head on to the blocks where the tokens are to stay, add n to @head, set @tail to
+ * @head. Reject: set @tail to @head. All of that is stores: no system call, no lock.
+ *
+ * The kernel reads @head, and nothing else, when the ring is closed. It is a hint:
+ * whatever a client stores here can harm its own tokens only.
+ */
+struct hawk_draft {
+	__aligned_u64 head;
+	__aligned_u64 tail;
+	__u32 slots;
+	__u32 reserved[11];
+};
+
+/**
+ * struct hawk_draft_open - make a ring of draft slots (HAWK_IOC_DRAFT_OPEN)
+ * @size: sizeof(struct hawk_draft_open)
+ * @flags: must be 0
+ * @seq: HAWK_DRAFT_NO_SEQ
+ * @slots: in, tokens that it shall hold, 1 or more; out, rounded up to whole blocks
+ * @id: out, for HAWK_IOC_DRAFT_CLOSE
+ * @row_blocks: out, blocks of a row: layers * head_groups of the space
+ * @offset: out, where to map it
+ * @bytes: out, bytes to map
+ *
+ * Its memory is the kernel's: zeroed, of fixed size, charged to the caller's memory
+ * cgroup and, as a pin, against RLIMIT_MEMLOCK. It ends with HAWK_IOC_DRAFT_CLOSE or
+ * with the file.
+ *
+ * EACCES: the file may not write the space. E2BIG: more than HAWK_DRAFT_BYTES_MAX.
+ * ENOSPC: the file has HAWK_DRAFTS_MAX rings. ENOMEM, also for RLIMIT_MEMLOCK.
+ */
+struct hawk_draft_open {
+	__u32 size;
+	__u32 flags;
+	__u32 seq;
+	__u32 slots;
+	__u32 id;
+	__u32 row_blocks;
+	__aligned_u64 offset;
+	__aligned_u64 bytes;
+};
+
+/**
+ * struct hawk_draft_close - end a draft ring (HAWK_IOC_DRAFT_CLOSE)
+ * @size: sizeof(struct hawk_draft_close)
+ * @flags: must be 0
+ * @id: from HAWK_IOC_DRAFT_OPEN on this file
+ * @reserved: must be 0
+ * @head: out, what the ring's head was at its end
+ *
+ * ENOENT: no such ring. EBUSY: it is mapped.
+ */
+struct hawk_draft_close {
+	__u32 size;
+	__u32 flags;
+	__u32 id;
+	__u32 reserved;
+	__aligned_u64 head;
+};
+
 /* ---- completions ---- */
 
 #define HAWK_CQE_ITEM		(1u << 0)	/* one item is done */
@@ -921,5 +1004,7 @@ struct hawk_stats_page {
 #define HAWK_IOC_EXPORT		_IO(HAWK_IOC_MAGIC, 0x1d)	/* struct hawk_export */
 #define HAWK_IOC_EXPORT_REVOKE	_IO(HAWK_IOC_MAGIC, 0x1e)	/* struct hawk_export_revoke */
 #define HAWK_IOC_FRAME_INFO	_IO(HAWK_IOC_MAGIC, 0x1f)	/* struct hawk_frame_info */
+#define HAWK_IOC_DRAFT_OPEN	_IO(HAWK_IOC_MAGIC, 0x22)	/* struct hawk_draft_open */
+#define HAWK_IOC_DRAFT_CLOSE	_IO(HAWK_IOC_MAGIC, 0x23)	/* struct hawk_draft_close */
 
 #endif /* _UAPI_LINUX_HAWK_H */

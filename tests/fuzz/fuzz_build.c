@@ -237,6 +237,13 @@ size_t build_struct(void *buf, const struct fuzz_call *c)
 		((struct hawk_frame_info *)buf)->tier = c->a[0];
 		((struct hawk_frame_info *)buf)->frame = c->a[1];
 		return sizeof(struct hawk_frame_info);
+	case HAWK_IOC_DRAFT_OPEN:
+		((struct hawk_draft_open *)buf)->seq = c->a[0] ? c->a[1] : HAWK_DRAFT_NO_SEQ;
+		((struct hawk_draft_open *)buf)->slots = c->a[2];
+		return sizeof(struct hawk_draft_open);
+	case HAWK_IOC_DRAFT_CLOSE:
+		((struct hawk_draft_close *)buf)->id = c->a[0];
+		return sizeof(struct hawk_draft_close);
 	case HAWK_IOC_LEASE_RELEASE:
 		((struct hawk_lease_release *)buf)->lease = c->a[0];
 		return sizeof(struct hawk_lease_release);

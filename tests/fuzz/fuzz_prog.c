@@ -54,6 +54,8 @@ static const uint8_t kinds[FUZZ_NR_MAX][FUZZ_ARGS] = {
 	NR(HAWK_IOC_EXPORT) = { K_ITEM_FLAGS, K_COUNT, K_LID, K_SLOT },
 	NR(HAWK_IOC_EXPORT_REVOKE) = { K_LEASE, K_DEADLINE },
 	NR(HAWK_IOC_FRAME_INFO) = { K_TIER, K_LID },
+	NR(HAWK_IOC_DRAFT_OPEN) = { K_BIT, K_LID, K_COUNT },
+	NR(HAWK_IOC_DRAFT_CLOSE) = { K_SLOT },
 	NR(HAWK_IOC_SPACE_DESTROY) = { K_NAME },
 	NR(HAWK_IOC_RING_SETUP) = { K_ENTRIES, K_EVENTFD },
 	NR(HAWK_IOC_ALLOC) = BATCH_KINDS,
@@ -131,7 +133,7 @@ static uint8_t nr_new(uint64_t *state)
 	if (one_in(state, 64))
 		return below(state, FUZZ_NR_MAX);
 	if (!one_in(state, 3))
-		return _IOC_NR(HAWK_IOC_ALLOC) + below(state, 16);
+		return _IOC_NR(HAWK_IOC_ALLOC) + below(state, 20);
 	do {
 		nr = below(state, _IOC_NR(HAWK_IOC_ALLOC));
 	} while (nr > 3 && nr < 8);

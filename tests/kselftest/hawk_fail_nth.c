@@ -190,6 +190,29 @@ static int ring_setup(env *e)
 
 SWEEP(ring_setup, .prepare = other_open, .call = ring_setup, .undo = other_close)
 
+/* ---- draft rings ---- */
+
+static int draft_open(env *e)
+{
+	struct hawk_draft_open o = {
+		.size = sizeof(o), .seq = HAWK_DRAFT_NO_SEQ, .slots = 40,
+	};
+
+	return dev_call(e->fd, HAWK_IOC_DRAFT_OPEN, &o);
+}
+
+/* Also a ring whose id could not be told: there is no other, so it has the first one. */
+static int draft_close(env *e)
+{
+	struct hawk_draft_close c = { .size = sizeof(c) };
+	int ret = dev_call(e->fd, HAWK_IOC_DRAFT_CLOSE, &c);
+
+	return ret == -ENOENT ? 0 : ret;
+}
+
+SWEEP(draft_open, .call = draft_open, .undo = draft_close)
+SWEEP(draft_close, .prepare = draft_open, .call = draft_close, .undo = draft_close)
+
 /* ---- mappings ---- */
 
 static int map_at(env *e, uint64_t offset, size_t bytes, int prot)
@@ -226,6 +249,21 @@ static int map_stats(env *e)
 	return map_at(e, HAWK_MMAP_STATS, sizeof(struct hawk_stats_page), PROT_READ);
 }
 
+static int map_draft(env *e)
+{
+	return map_at(e, HAWK_MMAP_DRAFT(0), 8192, PROT_READ | PROT_WRITE);
+}
+
+static int map_draft_prepare(env *e)
+{
+	return draft_open(e) ?: map_draft(e);
+}
+
+static int map_draft_undo(env *e)
+{
+	return unmap(e) ?: draft_close(e);
+}
+
 static int map_window(env *e)
 {
 	return map_at(e, HAWK_MMAP_TIER(e->host), TIER_BYTES, PROT_READ | PROT_WRITE);
@@ -241,10 +279,12 @@ static int touch(env *e)
 SWEEP(mmap_vtlb, .call = map_vtlb, .undo = unmap)
 SWEEP(mmap_ring, .call = map_ring, .undo = unmap)
 SWEEP(mmap_stats, .call = map_stats, .undo = unmap)
+SWEEP(mmap_draft, .prepare = draft_open, .call = map_draft, .undo = map_draft_undo)
 SWEEP(mmap_window, .call = map_window, .undo = unmap)
 SWEEP(fault_vtlb, .prepare = map_vtlb, .call = touch, .undo = unmap)
 SWEEP(fault_ring, .prepare = map_ring, .call = touch, .undo = unmap)
 SWEEP(fault_stats, .prepare = map_stats, .call = touch, .undo = unmap)
+SWEEP(fault_draft, .prepare = map_draft_prepare, .call = touch, .undo = map_draft_undo)
 SWEEP(fault_window, .prepare = map_window, .call = touch, .undo = unmap)
 
 TEST_HARNESS_MAIN

@@ -290,6 +290,80 @@ int hawk_ring_fd(struct hawk_kv *kv);
 int hawk_cancel(struct hawk_kv *kv, uint64_t user_data, uint32_t flags);
 
 /**
+ * struct hawk_draft_params - a ring of draft slots
+ * @slots: tokens that it shall hold; rounded up to whole blocks
+ * @planes: planes of a block, such as 2 for keys and values of one head: a block is
+ *	@planes times block_tokens times @token_bytes, from its start
+ * @token_bytes: bytes of a token in one plane
+ */
+struct hawk_draft_params {
+	uint32_t slots;
+	uint32_t planes;
+	uint32_t token_bytes;
+};
+
+struct hawk_drafts;	/* a ring of draft slots */
+
+/**
+ * hawk_draft_open() - make a ring for the drafted tokens of a sequence
+ * @d: out; used by one thread at a time
+ *
+ * Its slots are memory in the layout of blocks, so that attention reads drafted
+ * tokens as the last blocks of their sequence. Tokens are numbered from 0 as they go
+ * through the ring; number i has slot i modulo hawk_draft_slots(). The functions
+ * below, but for hawk_draft_close(), make no system call, take no lock and
+ * allocate nothing.
+ *
+ * Return: 0; -EINVAL; -E2BIG (more than HAWK_DRAFT_BYTES_MAX); -ENOSPC (more rings
+ * than HAWK_DRAFTS_MAX); -EACCES (the space may only be read); -ENOMEM, also for
+ * RLIMIT_MEMLOCK.
+ */
+int hawk_draft_open(struct hawk_kv *kv, const struct hawk_draft_params *p,
+		    struct hawk_drafts **d);
+
+/** hawk_draft_close() - end a ring, before its space is closed; NULL is ignored */
+void hawk_draft_close(struct hawk_drafts *d);
+
+/** hawk_draft_slots() - slots of the ring, a multiple of block_tokens */
+uint32_t hawk_draft_slots(const struct hawk_drafts *d);
+
+/**
+ * hawk_draft_block() - memory of some slots
+ * @row: slot / block_tokens
+ * @index: layer * head_groups + head group
+ * Return: address of the block that holds slots @row * block_tokens and on.
+ */
+void *hawk_draft_block(const struct hawk_drafts *d, uint32_t row, uint32_t index);
+
+/** hawk_draft_head() - tokens accepted or seeded so far: the number of the next one */
+uint64_t hawk_draft_head(const struct hawk_drafts *d);
+
+/** hawk_draft_slot() - draft one more token: its slot, or -ENOSPC */
+int hawk_draft_slot(struct hawk_drafts *d);
+
+/**
+ * hawk_draft_accept() - the first @n drafted tokens stay, the others are dropped
+ * @blocks: addresses of pinned blocks, those of a row (layers * head_groups) one
+ *	behind the other
+ * @tok: where the first goes: token @tok % block_tokens of row @tok / block_tokens
+ * Return: 0; -EINVAL: @n tokens have not been drafted.
+ */
+int hawk_draft_accept(struct hawk_drafts *d, uint32_t n, void *const *blocks, uint32_t tok);
+
+/** hawk_draft_reject() - no drafted token stays */
+void hawk_draft_reject(struct hawk_drafts *d);
+
+/**
+ * hawk_draft_seed() - @n tokens were appended without the ring: copy them in
+ * @blocks: as for hawk_draft_accept(), with @n tokens from @tok on; of more than
+ *	the ring has slots only the last are copied
+ *
+ * So the ring can hold all of the sequence's last block, and attention need not
+ * read that block in two pieces.
+ */
+void hawk_draft_seed(struct hawk_drafts *d, uint32_t n, void *const *blocks, uint32_t tok);
+
+/**
  * hawk_reap() - take up to @n completions; one thread at a time
  * Return: number taken, 0 if none is ready.
  */
