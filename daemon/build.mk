@@ -41,8 +41,10 @@ MANPAGES += daemon/man/hawk-exec.1
 
 # Unit tests: tests/unit/daemon_NAME.c
 HAWKEXEC_TESTS := $(addprefix $(BUILD)/tests/,daemon_gguf daemon_tok daemon_exec \
-					  daemon_stories daemon_golden daemon_segments)
-HAWKEXEC_TEST_OBJS := $(addprefix $(BUILD)/obj/tests/unit/,daemon_fixture.o daemon_net.o daemon_run.o)
+					  daemon_stories daemon_golden daemon_segments \
+					  daemon_shift)
+HAWKEXEC_TEST_OBJS := $(addprefix $(BUILD)/obj/tests/unit/,daemon_fixture.o daemon_net.o daemon_run.o \
+								     daemon_view.o)
 $(BUILD)/obj/tests/unit/daemon_%.o: CFLAGS_COMMON += -Idaemon -D_GNU_SOURCE
 
 $(HAWKEXEC_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(HAWKEXEC_TEST_OBJS) \

@@ -83,6 +83,7 @@ struct kern_attn {
  * @name: as in $HAWK_ISA
  * @matmul: y[r][o] (+)= dot(w[begin + o], x[r])
  * @attend: see struct kern_attn
+ * @turn_key: rotate one key of head_dim floats by a table of @t
  * @rmsnorm: dst = x / sqrt(mean(x^2) + eps) * w; dst and x padded
  * @silu_mul: g = g / (1 + exp(-g)) * u
  * @unpack: n consecutive elements of any type to f32
@@ -92,6 +93,7 @@ struct kern_ops {
 	const char *name;
 	void (*matmul)(const struct model_mat *w, const struct kern_mm *mm);
 	void (*attend)(const struct kern_attn *a);
+	void (*turn_key)(float *k, const struct turn_cache *t, const struct turn_table *tt);
 	void (*rmsnorm)(float *dst, const float *x, const float *w, uint32_t n, float eps);
 	void (*silu_mul)(float *g, const float *u, uint32_t n);
 	void (*unpack)(float *dst, enum gguf_type type, const void *src, uint32_t n);

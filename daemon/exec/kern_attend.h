@@ -137,7 +137,7 @@ static struct piece piece_next(const struct kern_attn *a, struct cursor *c, uint
 }
 
 /* Rotate one key, element i and its partner j: k[i] = k[i] * cc[i] + k[j] * ss[i]. */
-static void turn_key(float *k, const struct turn_cache *t, const struct turn_table *tt)
+static void op_turn_key(float *k, const struct turn_cache *t, const struct turn_table *tt)
 {
 	const uint32_t end = t->half ? t->dim / 2 : t->dim, half = t->dim / 2;
 	uint32_t i, n;
@@ -204,7 +204,7 @@ static void span_load(const struct kern_attn *a, struct cursor *c, uint32_t n, s
 		if (s->v == v)
 			plane_put(v, s->v_type, at * hd, a->kv_type, p.v, p.n * hd);
 		for (t = 0; p.shift && t < p.n; t++)
-			turn_key((float *)k + (at + t) * hd, a->turn, turn_get(a->turn, p.shift));
+			op_turn_key((float *)k + (at + t) * hd, a->turn, turn_get(a->turn, p.shift));
 		at += p.n;
 		if (at == n)
 			return;

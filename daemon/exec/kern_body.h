@@ -369,6 +369,7 @@ const struct kern_ops KERN_OPS = {
 	.name = KERN_NAME,
 	.matmul = op_matmul,
 	.attend = op_attend,
+	.turn_key = op_turn_key,
 	.rmsnorm = op_rmsnorm,
 	.silu_mul = op_silu_mul,
 	.unpack = op_unpack,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Sequences that are lists of segments. Where the visible tokens lie changes no
- * bit; wrong steps are refused with their cause.
+ * Sequences that are lists of segments: where the visible tokens lie changes no
+ * bit, and wrong steps are refused with their cause.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -13,95 +13,12 @@
 
 #include <cmocka.h>
 
-#include "daemon_net.h"
-
-#define MAX_TOK	   256	/* visible tokens of a sequence */
-#define MAX_SLOTS  4096 /* of a run */
-#define MAX_BLOCKS MAX_SLOTS
-
-/* Odd sizes, fewer KV heads than heads, a part of the head rotated. */
-static const struct fx_model shape = {
-	.n_vocab = 107,
-	.n_ctx = 131072,
-	.n_embd = 172,
-	.n_layer = 2,
-	.n_head = 4,
-	.n_head_kv = 2,
-	.head_dim = 42,
-	.n_ff = 301,
-	.rope_dim = 38,
-	.rope_factors = true,
-	.seed = 21,
-};
-
-/* TSan is slow, and races do not depend on the kernels: only the best there. */
-#ifdef __SANITIZE_THREAD__
-static const char *const isas[] = { NULL };
-#else
-static const char *const isas[] = { "c", "avx2", "avx512" };
-#endif
-#define N_ISAS (sizeof(isas) / sizeof(isas[0]))
-
-/* Block memory of one run, garbage at first. */
-struct run {
-	uint32_t bt, n_blocks;
-	size_t block_bytes;
-	void *blocks[MAX_BLOCKS];
-};
-
-static void run_init(struct run *run, const struct model *m, uint32_t bt, uint32_t slots,
-		     enum exec_kv_type kv)
-{
-	uint32_t i;
-
-	run->bt = bt;
-	run->n_blocks = (slots + bt - 1) / bt;
-	run->block_bytes = exec_kv_block_bytes(&m->cfg, bt, kv);
-	assert_true(run->n_blocks <= MAX_BLOCKS);
-	for (i = 0; i < run->n_blocks; i++) {
-		run->blocks[i] = malloc(run->block_bytes);
-		assert_non_null(run->blocks[i]);
-		memset(run->blocks[i], 0xff, run->block_bytes); /* NaNs */
-	}
-}
-
-static void run_free(struct run *run)
-{
-	uint32_t i;
-
-	for (i = 0; i < run->n_blocks; i++)
-		free(run->blocks[i]);
-}
-
-/* What a sequence sees. */
-struct view {
-	struct exec_seg segs[MAX_TOK];
-	uint32_t n_segs, n;
-};
-
-static void view_add(struct view *v, void *const *blocks, uint32_t tok, uint32_t len, int32_t shift)
-{
-	assert_true(v->n_segs < MAX_TOK);
-	v->segs[v->n_segs++] = (struct exec_seg){ blocks, tok, len, shift };
-	v->n += len;
-}
-
-static struct exec_row view_row(const struct view *v, int32_t token, uint32_t pos, uint32_t at)
-{
-	return (struct exec_row){
-		.token = token,
-		.pos = pos,
-		.at = at,
-		.segs = v->segs,
-		.n_segs = v->n_segs,
-		.want_logits = true,
-	};
-}
+#include "daemon_view.h"
 
 /* ---- where tokens lie changes nothing ---- */
 
 /* A view of @n tokens in pieces that lie in @run in any order, with gaps, from slot *slot. */
-static void view_scatter(struct view *v, const struct run *run, uint32_t n, uint32_t *slot,
+static void view_scatter(struct view *v, const struct view_run *run, uint32_t n, uint32_t *slot,
 			 uint32_t *rnd)
 {
 	uint32_t len[MAX_TOK], order[MAX_TOK], tok[MAX_TOK], n_piece = 0, i, j, t;
@@ -128,48 +45,8 @@ static void view_scatter(struct view *v, const struct run *run, uint32_t n, uint
 		view_add(v, run->blocks, tok[i], len[i], 0);
 }
 
-/* Copy the K/V of visible token @at, all planes. */
-static void view_read(const struct view *v, const struct model *m, const struct run *run,
-		      uint32_t at, uint8_t *out)
-{
-	const uint32_t planes = m->cfg.n_layer * 2 * m->cfg.n_head_kv;
-	const size_t elem = run->block_bytes / planes / run->bt;
-	const struct exec_seg *s = v->segs;
-	uint32_t i, slot;
-
-	for (; at >= s->len; s++)
-		at -= s->len;
-	slot = s->tok + at;
-	for (i = 0; i < planes; i++)
-		memcpy(out + i * elem,
-		       (uint8_t *)s->blocks[slot / run->bt] +
-			       ((size_t)i * run->bt + slot % run->bt) * elem,
-		       elem);
-}
-
-/* Compute tokens [from, n) of a view, pos == at, in steps of random size. */
-static void view_compute(struct exec *e, const struct view *v, const int32_t *ids, uint32_t from,
-			 uint32_t n, float *logits, uint32_t n_vocab, uint32_t *rnd)
-{
-	struct exec_row rows[64];
-	uint32_t i, c;
-
-	for (; from < n; from += c) {
-		c = 1 + fx_rand(rnd) % 33;
-		if (c > n - from)
-			c = n - from;
-		for (i = 0; i < c; i++)
-			rows[i] = view_row(v, ids[from + i], from + i, from + i);
-		if (exec_step(e, rows, c))
-			fail_msg("%s", exec_step_error(e));
-		for (i = 0; i < c; i++)
-			memcpy(logits + (size_t)(from + i) * n_vocab, exec_logits(e, i),
-			       n_vocab * sizeof(float));
-	}
-}
-
-static void expect_same(const struct model *m, const struct view *a, const struct run *ra,
-			const float *la, const struct view *b, const struct run *rb,
+static void expect_same(const struct model *m, const struct view *a, const struct view_run *ra,
+			const float *la, const struct view *b, const struct view_run *rb,
 			const float *lb, uint32_t n, const char *what)
 {
 	const size_t bytes = ra->block_bytes / ra->bt, row = m->cfg.n_vocab;
@@ -198,15 +75,15 @@ static void check_layout(const struct model *m, struct exec *e, enum exec_kv_typ
 			 uint32_t seed)
 {
 	const uint32_t n = 100, shared = 53, vocab = m->cfg.n_vocab;
-	struct run *flat = calloc(1, sizeof(*flat)), *run = calloc(1, sizeof(*run));
+	struct view_run *flat = calloc(1, sizeof(*flat)), *run = calloc(1, sizeof(*run));
 	struct view whole[2] = { 0 }, part[2] = { 0 };
 	float *want[2], *got[2];
 	int32_t ids[2][100];
 	struct exec_row rows[2];
 	uint32_t i, k, slot = 3, rnd = seed;
 
-	run_init(flat, m, bt, 2 * n + bt, kv);
-	run_init(run, m, bt, 12 * n, kv);
+	view_run_init(flat, m, bt, 2 * n + bt, kv);
+	view_run_init(run, m, bt, 12 * n, kv);
 	for (i = 0; i < n; i++) {
 		ids[0][i] = fx_rand(&rnd) % vocab;
 		ids[1][i] = i < shared ? ids[0][i] : (int32_t)(fx_rand(&rnd) % vocab);
@@ -239,8 +116,8 @@ static void check_layout(const struct model *m, struct exec *e, enum exec_kv_typ
 		free(want[k]);
 		free(got[k]);
 	}
-	run_free(flat);
-	run_free(run);
+	view_run_free(flat);
+	view_run_free(run);
 	free(flat);
 	free(run);
 }
@@ -248,14 +125,15 @@ static void check_layout(const struct model *m, struct exec *e, enum exec_kv_typ
 static void test_layout(void **state)
 {
 	static const uint32_t bts[] = { 16, 5, 1, 64 };
-	struct net l = net_make(&shape, GGUF_T_F16);
+	struct net l = net_make(&view_part, GGUF_T_F16);
 	uint32_t i, b, kv;
 
 	(void)state;
-	for (i = 0; i < N_ISAS; i++)
+	for (i = 0; i < VIEW_ISAS; i++)
 		for (b = 0; b < 4; b++)
 			for (kv = 0; kv < 2; kv++) {
-				struct exec *e = net_exec(l.m, isas[i], 1 + kv, kv, bts[b], 64);
+				struct exec *e =
+					net_exec(l.m, view_isas[i], 1 + kv, kv, bts[b], 64);
 
 				if (e)
 					check_layout(l.m, e, kv, bts[b], 31 + b);
@@ -283,16 +161,16 @@ static void expect_seg(struct exec *e, struct exec_seg seg, uint32_t at, const c
 
 static void test_refused(void **state)
 {
-	struct net l = net_make(&shape, GGUF_T_F16);
+	struct net l = net_make(&view_part, GGUF_T_F16);
 	struct exec *e = net_exec(l.m, NULL, 1, EXEC_KV_F16, 16, 4);
-	struct run *run = calloc(1, sizeof(*run));
+	struct view_run *run = calloc(1, sizeof(*run));
 	struct exec_row rows[5];
 	struct view v = { 0 };
 	void *holes[3];
 	uint32_t i;
 
 	(void)state;
-	run_init(run, l.m, 16, 64, EXEC_KV_F16);
+	view_run_init(run, l.m, 16, 64, EXEC_KV_F16);
 	view_add(&v, run->blocks, 5, 20, 0);
 	for (i = 0; i < 5; i++)
 		rows[i] = view_row(&v, 1, i, i);
@@ -324,7 +202,7 @@ static void test_refused(void **state)
 	rows[0].at = 13;
 	rows[1].at = 14;
 	expect_refused(e, rows, 2, -EINVAL, "row 0: its key would go to segment 1");
-	run_free(run);
+	view_run_free(run);
 	free(run);
 	exec_destroy(e);
 	net_free(&l);
