@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
+import turn  # noqa: E402
+
 REPO = Path(__file__).resolve().parents[2]
 
 # name: (where, program, bar or None, peer). A ratio above 1 means that Hawk is better.
@@ -34,6 +36,7 @@ FIGURES = {
     "decode_hawk_vs_private": ("native", "decode", 0.97, "private array, the worse of 1 and 8"),
     "decode_hawk_vs_private_b1": ("native", "decode", 0.97, "private array, batch 1"),
     "decode_hawk_vs_private_b8": ("native", "decode", 0.97, "private array, batch 8"),
+    "turn_after_drop_vs_reprefill": ("native", "turn", 5, "8k of 24k tokens cut out of the prompt"),
     "translate_vs_ioctl": ("vm", "translate", None, "HAWK_IOC_TRANSLATE, 1 LID"),
     "translate_vs_ioctl_64": ("vm", "translate", None, "HAWK_IOC_TRANSLATE, 64 LIDs"),
     "get_vs_redis_128k": ("vm", "get", 5, "Redis GET, 128 KiB"),
@@ -244,6 +247,12 @@ def bench_decode(b):
     b.notes["decode_hawk_vs_private"] = "batch " + worst[-1]
 
 
+def bench_turn(b):
+    for ours, peer in turn.measure(b.build, b.runs(7)):
+        b.add("turn_after_drop_vs_reprefill", "ours", ours, "ms")
+        b.add("turn_after_drop_vs_reprefill", "peer", peer, "ms")
+
+
 # ---- in the virtual machine ----
 
 class Redis:
@@ -285,7 +294,7 @@ def bench_vm_reload(b):
 
 
 NATIVE = {"translate": bench_translate, "alloc": bench_alloc, "hitrate": bench_hitrate,
-          "reload": bench_reload, "decode": bench_decode}
+          "reload": bench_reload, "decode": bench_decode, "turn": bench_turn}
 GUEST = {"translate": bench_vm_translate, "get": bench_vm_get, "reload": bench_vm_reload}
 
 
@@ -299,7 +308,7 @@ def measure(b, where, programs):
         try:
             function(b)
             say(f"{program} ({where}): {time.monotonic() - t0:.0f} s")
-        except (BenchError, OSError, subprocess.CalledProcessError) as e:
+        except (BenchError, RuntimeError, OSError, subprocess.CalledProcessError) as e:
             for name in b.names:
                 if FIGURES[name][:2] == (where, program):
                     b.samples.pop(name, None)

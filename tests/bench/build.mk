@@ -6,6 +6,7 @@ BENCH_DIR   := $(BUILD)/bench
 BENCH_PROGS := $(addprefix $(BENCH_DIR)/,translate alloc hitrate reload get decode)
 BENCH_OBJ   := $(BUILD)/obj/tests/bench
 BENCH_ARGS  ?=
+BENCH_TOOLS := $(addprefix $(BENCH_DIR)/,random_model drop_diff)
 
 $(BENCH_DIR)/%: $(BENCH_OBJ)/%.o $(BENCH_OBJ)/bench.o
 	@mkdir -p $(@D)
@@ -18,6 +19,13 @@ $(addprefix $(BENCH_DIR)/,translate reload get decode): $(BENCH_OBJ)/space.o
 $(BENCH_DIR)/decode: $(BUILD)/daemon/libhawkexec.a
 $(BENCH_PROGS): $(BUILD)/lib/libhawk.a
 
+# What is no comparison: a model for turn.py; how much dropping changes what is said
+$(BENCH_DIR)/random_model: $(BUILD)/obj/tests/unit/daemon_fixture.o
+$(BENCH_DIR)/drop_diff: $(BUILD)/obj/daemon/kv/hist.o
+$(BENCH_TOOLS): $(BUILD)/daemon/libhawkexec.a
+$(BENCH_OBJ)/random_model.o $(BENCH_OBJ)/drop_diff.o: CFLAGS_COMMON += -Idaemon -D_GNU_SOURCE
+$(BENCH_TOOLS): BENCH_LDLIBS = $(HAWKEXEC_LDLIBS)
+
 $(BENCH_OBJ)/decode.o: CFLAGS_COMMON += -Idaemon
 $(BENCH_DIR)/translate: BENCH_LDLIBS := -lurcu-qsbr -lurcu-cds
 $(BENCH_DIR)/get: BENCH_LDLIBS := -lhiredis
@@ -25,8 +33,14 @@ $(BENCH_DIR)/decode: BENCH_LDLIBS = $(HAWKEXEC_LDLIBS)
 
 ## make bench	measure Hawk beside its peers (BENCH_ARGS=--help for options)
 .PHONY: bench bench-build
-bench-build: $(BENCH_PROGS)
+bench-build: $(BENCH_PROGS) $(BENCH_TOOLS) $(BUILD)/bin/hawkd
 bench:
 	@tools/setup/install-deps build module bench lab
 	@$(MAKE) --no-print-directory bench-build
 	@tests/bench/bench.py --build $(BUILD) $(BENCH_ARGS)
+
+## make drop-diff	how much dropping tokens changes what the model says (TEXTS=...)
+TEXTS ?= $(wildcard *.md */*.md */*/*.md)
+.PHONY: drop-diff
+drop-diff: $(BENCH_DIR)/drop_diff
+	@$< tests/data/hawk-tiny.gguf $(TEXTS)
