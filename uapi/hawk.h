@@ -62,6 +62,8 @@
 #define HAWK_RING_MAX		65536u		/* entries of a completion ring */
 #define HAWK_DRAFTS_MAX		4096u		/* draft rings of one file */
 #define HAWK_DRAFT_BYTES_MAX	(64u << 20)	/* of a draft ring, its first page included */
+#define HAWK_SEQS_MAX		65536u		/* sequences of one space */
+#define HAWK_SEGS_MAX		(1u << 20)	/* segments of all sequences of a space */
 
 /*
  * LID, a block's logical id: seq:20 | layer:8 | head_group:4 | tok:32.
@@ -138,6 +140,7 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_EXPORT	(1ull << 13)	/* HAWK_IOC_EXPORT, _REVOKE, FRAME_INFO */
 #define HAWK_FEAT_TIER_MODEL	(1ull << 15)	/* tiers that other modules provide */
 #define HAWK_FEAT_STATS_PAGE	(1ull << 16)	/* HAWK_MMAP_STATS */
+#define HAWK_FEAT_SEQ		(1ull << 17)	/* HAWK_IOC_SEQ, HAWK_IOC_SEQ_MAP */
 #define HAWK_FEAT_DRAFT		(1ull << 18)	/* HAWK_IOC_DRAFT_OPEN, _CLOSE */
 
 /**
@@ -284,6 +287,9 @@ struct hawk_quota {
 };
 
 #define HAWK_SPACE_NAMED	(1u << 0)	/* survives its creator, found by name */
+#define HAWK_SPACE_SHIFT	(1u << 1)	/* keys may be read shifted: rotary, not quantised,
+						 * no attention window
+						 */
 
 /**
  * struct hawk_space_create - make a space and bind it to this file
@@ -308,6 +314,16 @@ struct hawk_quota {
  * @name: name of a named space, NUL-terminated, else all zero
  * @idle_ns: a named space ends when no file has had it attached for so long,
  *	nanoseconds; 0: never.  0 for a private one
+ * @seqs: sequences that may exist at one time, 0..HAWK_SEQS_MAX; 0: none.  They get
+ *	LID sequence numbers of their own from the top of the range, as many as
+ *	twice @seqs, which other LIDs must not use then
+ * @segs: segments of all sequences together, 0..HAWK_SEGS_MAX; 0: eight times @seqs
+ * @token_bytes: bytes of one token in one plane of a block; 0: the rows of a block
+ *	cannot be copied one by one, so sequences are not compacted
+ * @planes: planes of a block, one behind the other from its start, each of
+ *	@block_tokens * @token_bytes bytes; they fit into @block_bytes
+ * @tp_rank: must be 0, for slices
+ * @tp_degree: must be 0, for slices
  *
  * EBUSY: the file has a space already; EEXIST: the name is taken; ENOENT: a
  * quota names a tier that does not exist; ENOSPC: the minima do not fit; ENOMEM.
@@ -330,6 +346,12 @@ struct hawk_space_create {
 	struct hawk_quota quota[HAWK_TIERS_MAX];
 	__u8 name[HAWK_NAME_MAX];
 	__aligned_u64 idle_ns;
+	__u32 seqs;
+	__u32 segs;
+	__u32 token_bytes;
+	__u32 planes;
+	__u32 tp_rank;
+	__u32 tp_degree;
 };
 
 #define HAWK_ATTACH_FD		(1u << 0)	/* the space of @fd, not one by name */
@@ -414,6 +436,12 @@ struct hawk_space_set {
  * @frames: out, frames of the window at HAWK_MMAP_TIER(t); its length is
  *	frames[t] * block_bytes
  * @name: out, the name of a named space, else empty
+ * @seqs: out, see &struct hawk_space_create
+ * @segs: out
+ * @token_bytes: out
+ * @planes: out
+ * @tp_rank: out
+ * @tp_degree: out
  */
 struct hawk_space_info {
 	__u32 size;
@@ -430,6 +458,12 @@ struct hawk_space_info {
 	__aligned_u64 vtlb_bytes;
 	__u32 frames[HAWK_TIERS_MAX];
 	__u8 name[HAWK_NAME_MAX];
+	__u32 seqs;
+	__u32 segs;
+	__u32 token_bytes;
+	__u32 planes;
+	__u32 tp_rank;
+	__u32 tp_degree;
 };
 
 /* ---- batches ---- */
@@ -721,6 +755,156 @@ struct hawk_draft_close {
 	__aligned_u64 head;
 };
 
+/* ---- sequences ---- */
+
+/*
+ * A sequence is what one stream of tokens may attend to: a list of segments.  Its
+ * history is its tokens in the order they came, numbered from 0; the numbers never
+ * change.  What is dropped leaves a hole in the list, not in the numbers.  Blocks are
+ * put under the LIDs that HAWK_SEQ_APPEND names, by ALLOC or FORK as always; the device
+ * forgets the LIDs of a block when no sequence shows any token of it any more.
+ */
+
+/**
+ * struct hawk_seg - visible tokens of a sequence that lie one behind the other
+ * @first: number of its first token in the history
+ * @len: tokens, at least 1
+ * @run: sequence part of the LIDs of its blocks
+ * @tok: token part of its first token's LID; token j is slot (@tok + j) modulo
+ *	block_tokens of the block HAWK_LID(@run, layer, head_group, @tok + j)
+ * @pos: position with which the key of its first token was stored; that of token j
+ *	is @pos + j
+ * @shift: keys are to be read as if at their position minus @shift; the bytes stay
+ */
+struct hawk_seg {
+	__u32 first;
+	__u32 len;
+	__u32 run;
+	__u32 tok;
+	__u32 pos;
+	__s32 shift;
+};
+
+enum hawk_seq_code {
+	HAWK_SEQ_NEW = 1,	/* an empty sequence */
+	HAWK_SEQ_FORK = 2,	/* @seq becomes a second sequence with all of @src */
+	HAWK_SEQ_APPEND = 3,	/* @len tokens follow; @run, @tok tell where */
+	HAWK_SEQ_RESERVE = 4,	/* as APPEND, but the tokens are hidden until ADVANCE */
+	HAWK_SEQ_ADVANCE = 5,	/* the first @len hidden tokens are visible now */
+	HAWK_SEQ_DROP = 6,	/* tokens [@start, @end) are visible no more */
+	HAWK_SEQ_REPOS = 7,	/* [@start, @end) are read @shift positions earlier */
+	HAWK_SEQ_TRUNCATE = 8,	/* the history ends after @len tokens, hidden ones go */
+	HAWK_SEQ_COMPOSE = 9,	/* tokens [@start, @end) of @src, read @shift earlier, follow */
+	HAWK_SEQ_FREE = 10,	/* the sequence ends */
+};
+
+#define HAWK_SEQ_LAST	0xffffffffu	/* @seq, @src: the one of the operation before */
+#define HAWK_SEQ_KEEP	(1u << 0)	/* NEW, FORK: does not end with the file */
+
+/**
+ * struct hawk_seq_op - one operation on a sequence (72 bytes)
+ * @op: enum hawk_seq_code
+ * @flags: HAWK_SEQ_KEEP or 0
+ * @status: out, 0 or a negative errno
+ * @seq: the sequence; NEW, FORK: out
+ * @src: FORK, COMPOSE: the source, else must be 0
+ * @start: DROP, REPOS, COMPOSE: number of the first token, else must be 0
+ * @end: likewise, one past the last; not beyond the history
+ * @shift: REPOS, COMPOSE: positions, added to the shift that is in force; else 0
+ * @len: APPEND, RESERVE, ADVANCE: tokens; TRUNCATE: new length; else 0.  Out: length
+ *	of the history, hidden tokens not counted
+ * @pos: APPEND, RESERVE: position of the first new token, below 2^31; else 0
+ * @run: out, APPEND, RESERVE: see &struct hawk_seg
+ * @tok: out, likewise
+ * @cow_run: out, APPEND, RESERVE: run of the block to be copied first
+ * @cow_tok: out, likewise: its first token
+ * @cow_len: out: tokens of the block before @tok that lie in a block which other
+ *	sequences show too: bring the bytes of LIDs (@cow_run, @cow_tok) under the LIDs
+ *	of the block of @tok (FORK, then UNSHARE) before writing; 0: nothing to copy
+ * @gen: out, generation; another one whenever what HAWK_IOC_SEQ_MAP tells has changed
+ * @frames: out, blocks that this operation gave back
+ * @reserved: must be 0
+ *
+ * Operations take time by the number of segments, not of tokens.  A block is given
+ * back at once when nobody sees any of its tokens; one that is pinned or leased, when
+ * that ends.
+ *
+ * Errors: ENOENT no such sequence; EINVAL a range that is empty or goes beyond the
+ * history, a member that must be 0, a key's position that would become negative;
+ * EOPNOTSUPP a shift in a space without HAWK_SPACE_SHIFT; ENOSPC out of sequences,
+ * segments or LID sequence numbers; EOVERFLOW a history beyond 2^32 - 1 tokens.
+ */
+struct hawk_seq_op {
+	__u32 op;
+	__u32 flags;
+	__s32 status;
+	__u32 seq;
+	__u32 src;
+	__u32 start;
+	__u32 end;
+	__s32 shift;
+	__u32 len;
+	__u32 pos;
+	__u32 run;
+	__u32 tok;
+	__u32 cow_run;
+	__u32 cow_tok;
+	__u32 cow_len;
+	__u32 gen;
+	__u32 frames;
+	__u32 reserved;
+};
+
+/**
+ * struct hawk_seq_batch - operations on sequences, in order (HAWK_IOC_SEQ)
+ * @size: sizeof(struct hawk_seq_batch)
+ * @flags: must be 0
+ * @count: operations, 1..HAWK_BATCH_MAX
+ * @done: out, operations with status 0; the others do not stop those behind them
+ * @ops: pointer to &struct hawk_seq_op [@count]
+ *
+ * A sequence ends with the file that made it, unless HAWK_SEQ_KEEP was given.  All
+ * files of the space may use it.  EOPNOTSUPP: the space was made without sequences.
+ */
+struct hawk_seq_batch {
+	__u32 size;
+	__u32 flags;
+	__u32 count;
+	__u32 done;
+	__aligned_u64 ops;
+};
+
+/**
+ * struct hawk_seq_map - what a sequence shows (HAWK_IOC_SEQ_MAP)
+ * @size: sizeof(struct hawk_seq_map)
+ * @flags: must be 0
+ * @seq: the sequence
+ * @count: in, room at @segs; out, segments of the sequence
+ * @segs: pointer to &struct hawk_seg [@count]
+ * @len: out, length of the history, tokens
+ * @hidden: out, tokens reserved behind it
+ * @visible: out, tokens of all segments
+ * @rows: out, blocks (of one layer and head group) that the segments touch
+ * @partial: out, of these blocks with tokens that the sequence does not show, the last
+ *	one not counted
+ * @gen: out, generation
+ *
+ * E2BIG: there are more segments than room, @count tells how many; ENOENT.
+ */
+struct hawk_seq_map {
+	__u32 size;
+	__u32 flags;
+	__u32 seq;
+	__u32 count;
+	__aligned_u64 segs;
+	__u32 len;
+	__u32 hidden;
+	__u32 visible;
+	__u32 rows;
+	__u32 partial;
+	__u32 gen;
+};
+
 /* ---- completions ---- */
 
 #define HAWK_CQE_ITEM		(1u << 0)	/* one item is done */
@@ -1006,5 +1190,7 @@ struct hawk_stats_page {
 #define HAWK_IOC_FRAME_INFO	_IO(HAWK_IOC_MAGIC, 0x1f)	/* struct hawk_frame_info */
 #define HAWK_IOC_DRAFT_OPEN	_IO(HAWK_IOC_MAGIC, 0x22)	/* struct hawk_draft_open */
 #define HAWK_IOC_DRAFT_CLOSE	_IO(HAWK_IOC_MAGIC, 0x23)	/* struct hawk_draft_close */
+#define HAWK_IOC_SEQ		_IO(HAWK_IOC_MAGIC, 0x20)	/* struct hawk_seq_batch */
+#define HAWK_IOC_SEQ_MAP	_IO(HAWK_IOC_MAGIC, 0x21)	/* struct hawk_seq_map */
 
 #endif /* _UAPI_LINUX_HAWK_H */

@@ -231,6 +231,11 @@ int hawk_tier_leave(struct hawk_engine *e, u32 tier, bool leaving);
  * @buckets: PB-LRU buckets, a power of two 1..512; 0: 64
  * @quota_min: chunks per tier kept for the space
  * @quota_max: chunks per tier it may own
+ * @layers: layers of the model; for sequences
+ * @head_groups: head groups; likewise
+ * @seqs: sequences at one time, 0: none
+ * @segs: segments of all of them, 0: eight times @seqs
+ * @shift: keys may be read shifted
  * @vtlb: memory of hawk_vtlb_bytes(@max_blocks), zeroed, line-aligned (64); the
  *	host owns it, maps it to clients and frees it after destroy
  * @note: told what becomes of the space's blocks, or NULL
@@ -243,6 +248,11 @@ struct hawk_space_params {
 	u32 buckets;
 	u32 quota_min[HAWK_TIERS_MAX];
 	u32 quota_max[HAWK_TIERS_MAX];
+	u32 layers;
+	u32 head_groups;
+	u32 seqs;
+	u32 segs;
+	bool shift;
 	struct hawk_vtlb_entry *vtlb;
 	hawk_note_fn *note;
 	void *owner;
@@ -632,6 +642,99 @@ struct hawk_draft_layout {
 };
 
 int hawk_draft_layout(struct hawk_draft_layout *l);
+
+/* ---- sequences (seq.c; errors as told at &struct hawk_seq_op) ---- */
+
+/**
+ * hawk_seq_do() - carry out one operation on a sequence
+ * @s: the space
+ * @owner: who makes a sequence: the host's number of a file, for hawk_seq_end_owner();
+ *	0: nobody's
+ * @op: the operation; its out members and @op->status are set, @op->frames to 0; its
+ *	@seq and @src name sequences, HAWK_SEQ_LAST has been resolved
+ *
+ * Takes time by the segments of the sequence and of those that share blocks with it.
+ * LIDs that nobody sees any more are forgotten by hawk_seq_reap(), which the host
+ * calls next.
+ * Return: @op->status.
+ */
+int hawk_seq_do(struct hawk_space *s, u64 owner, struct hawk_seq_op *op);
+
+/**
+ * hawk_seq_map() - what a sequence shows
+ * @s: the space
+ * @map: @seq and @count (room) in, all but @size, @flags, @segs out
+ * @segs: room for @map->count segments
+ * @fold: tokens that have become visible since (see draft rings): the first of the
+ *	hidden ones, as many as there are, become visible first
+ *
+ * Return: 0, -ENOENT, -E2BIG.
+ */
+int hawk_seq_map(struct hawk_space *s, struct hawk_seq_map *map, struct hawk_seg *segs, u32 fold);
+
+/**
+ * hawk_seq_end_owner() - free the sequences of an owner, a few at a time
+ * @s: the space
+ * @owner: its number, not 0
+ *
+ * Return: true: call again, after hawk_seq_reap().
+ */
+bool hawk_seq_end_owner(struct hawk_space *s, u64 owner);
+
+/**
+ * hawk_seq_reap() - forget LIDs that no sequence shows
+ * @s: the space
+ * @budget: LIDs to look at, at most
+ * @freed: blocks given back are added to it
+ *
+ * Return: true: there is more to do now.  Those that are pinned or leased are kept for
+ * later: the host calls again when pins or leases have ended.
+ */
+bool hawk_seq_reap(struct hawk_space *s, u32 budget, u32 *freed);
+
+/**
+ * struct hawk_compact - a sequence is rewritten into full blocks
+ * @seq: the sequence
+ * @gen: its structure when the plan was made
+ * @run: fresh run for the new blocks, from token 0 on
+ * @rows: blocks of one layer and head group that are to be made there
+ * @n: copies
+ * @max: room at @src
+ * @src: what is copied, one behind the other in the new run; &hawk_seg.tok is where it
+ *	lies now
+ */
+struct hawk_compact {
+	u32 seq;
+	u32 gen;
+	u32 run;
+	u32 rows;
+	u32 n;
+	u32 max;
+	struct hawk_seg *src;
+};
+
+/**
+ * hawk_seq_compact_pick() - plan the compaction of the sequence that needs it most
+ * @s: the space
+ * @c: @max and @src in, the plan out
+ *
+ * Candidates have more than 40 % of their blocks partly empty (akv.md), the last one
+ * not counted; the open end of a sequence stays where it is.  Looks at a bounded number
+ * of sequences and goes on from there the next time.
+ * Return: 0; -ENOENT: none found this time; -ENOSPC: no run.
+ */
+int hawk_seq_compact_pick(struct hawk_space *s, struct hawk_compact *c);
+
+/**
+ * hawk_seq_compact_end() - the new blocks are READY under their LIDs, or are not wanted
+ * @s: the space
+ * @c: the plan
+ * @ok: use them
+ *
+ * Return: 0: the sequence shows the new blocks; -ESTALE: it was changed in the meantime
+ * other than by appending, or @ok is false: the new LIDs go with the next reap.
+ */
+int hawk_seq_compact_end(struct hawk_space *s, const struct hawk_compact *c, bool ok);
 
 /* ---- statistics ---- */
 
