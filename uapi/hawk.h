@@ -64,6 +64,7 @@
 #define HAWK_DRAFT_BYTES_MAX	(64u << 20)	/* of a draft ring, its first page included */
 #define HAWK_SEQS_MAX		65536u		/* sequences of one space */
 #define HAWK_SEGS_MAX		(1u << 20)	/* segments of all sequences of a space */
+#define HAWK_SEQ_SEGS_MAX	8192u		/* segments of one sequence */
 
 /*
  * LID, a block's logical id: seq:20 | layer:8 | head_group:4 | tok:32.
@@ -762,7 +763,8 @@ struct hawk_draft_close {
  * history is its tokens in the order they came, numbered from 0; the numbers never
  * change.  What is dropped leaves a hole in the list, not in the numbers.  Blocks are
  * put under the LIDs that HAWK_SEQ_APPEND names, by ALLOC or FORK as always; the device
- * forgets the LIDs of a block when no sequence shows any token of it any more.
+ * forgets the LIDs of a block when no sequence shows any token of it any more.  Under
+ * other LIDs with the sequence numbers of sequences nothing can be put (EINVAL).
  */
 
 /**
@@ -787,7 +789,7 @@ struct hawk_seg {
 
 enum hawk_seq_code {
 	HAWK_SEQ_NEW = 1,	/* an empty sequence */
-	HAWK_SEQ_FORK = 2,	/* @seq becomes a second sequence with all of @src */
+	HAWK_SEQ_FORK = 2,	/* @seq becomes a second sequence with what @src shows */
 	HAWK_SEQ_APPEND = 3,	/* @len tokens follow; @run, @tok tell where */
 	HAWK_SEQ_RESERVE = 4,	/* as APPEND, but the tokens are hidden until ADVANCE */
 	HAWK_SEQ_ADVANCE = 5,	/* the first @len hidden tokens are visible now */
@@ -820,7 +822,10 @@ enum hawk_seq_code {
  * @cow_tok: out, likewise: its first token
  * @cow_len: out: tokens of the block before @tok that lie in a block which other
  *	sequences show too: bring the bytes of LIDs (@cow_run, @cow_tok) under the LIDs
- *	of the block of @tok (FORK, then UNSHARE) before writing; 0: nothing to copy
+ *	of the block of @tok (FORK, then UNSHARE) before writing; 0: nothing to copy.
+ *	They are kept until the next operation on the sequence, also if nobody else
+ *	shows them; its tokens there, hidden ones too, count as being in the new block
+ *	already, in the same slots
  * @gen: out, generation; another one whenever what HAWK_IOC_SEQ_MAP tells has changed
  * @frames: out, blocks that this operation gave back
  * @reserved: must be 0
@@ -830,9 +835,10 @@ enum hawk_seq_code {
  * that ends.
  *
  * Errors: ENOENT no such sequence; EINVAL a range that is empty or goes beyond the
- * history, a member that must be 0, a key's position that would become negative;
- * EOPNOTSUPP a shift in a space without HAWK_SPACE_SHIFT; ENOSPC out of sequences,
- * segments or LID sequence numbers; EOVERFLOW a history beyond 2^32 - 1 tokens.
+ * history, a member that must be 0, a position that would be negative or 2^31 or more,
+ * APPEND or COMPOSE behind hidden tokens; EOPNOTSUPP a shift in a space without
+ * HAWK_SPACE_SHIFT; ENOSPC out of sequences, segments (also HAWK_SEQ_SEGS_MAX of this
+ * one) or LID sequence numbers; EOVERFLOW a history beyond 2^32 - 1 tokens.
  */
 struct hawk_seq_op {
 	__u32 op;

@@ -65,6 +65,7 @@ void hawk_block_unlease(struct hawk_space *s, struct hawk_ref ref)
 		return;	/* it was lost while leased; the lease went with it */
 	if (blk->leases)
 		blk->leases--;
+	hawk_seq_unbusy(s);
 	hawk_unlock(&hawk_bucket_of(s, blk)->lock);
 }
 

@@ -2,7 +2,7 @@
 /*
  * alloc.c - blocks come, are published, shared, made private, and go
  */
-#include "priv.h"
+#include "seq.h"
 
 static int lid_check(struct hawk_space *s, u64 *lid)
 {
@@ -85,16 +85,14 @@ static int alloc_locked(struct hawk_space *s, u64 lid, u32 chain, const u8 *key,
 	return 0;
 }
 
-int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64 now,
-		     struct hawk_plan *plan, u64 *vt)
+static int block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64 now,
+		       struct hawk_plan *plan, u64 *vt)
 {
 	struct hawk_want w = { .plan = plan };
 	struct hawk_bucket *b;
 	u32 chain;
 	int ret;
 
-	if (lid_check(s, &lid))
-		return -EINVAL;
 	chain = hawk_map_chain(s, lid);
 	hawk_prefetch(&s->head[chain]);
 	hawk_vtlb_prefetch(s, lid);
@@ -112,6 +110,18 @@ int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64
 		if (ret)
 			return ret;
 	}
+}
+
+int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64 now,
+		     struct hawk_plan *plan, u64 *vt)
+{
+	int ret;
+
+	if (lid_check(s, &lid) || !hawk_run_enter(s, lid))
+		return -EINVAL;
+	ret = block_alloc(s, lid, key, tier, now, plan, vt);
+	hawk_run_leave(s, lid);
+	return ret;
 }
 
 int hawk_block_put(struct hawk_space *s, u64 lid, const u8 *key, bool keep_pin, u64 now)
@@ -195,7 +205,7 @@ static int fork_locked(struct hawk_space *s, struct hawk_block *blk, u64 new_lid
 	return 0;
 }
 
-int hawk_block_fork(struct hawk_space *s, u64 lid, u64 new_lid)
+static int block_fork(struct hawk_space *s, u64 lid, u64 new_lid)
 {
 	struct hawk_want w = { .plan = NULL };
 	bool leased = false;
@@ -204,8 +214,6 @@ int hawk_block_fork(struct hawk_space *s, u64 lid, u64 new_lid)
 	u32 home;
 	int ret;
 
-	if (lid_check(s, &lid) || lid_check(s, &new_lid))
-		return -EINVAL;
 	if (!lid_to_ref(s, lid, &ref, &home))
 		return -ENOENT;
 	for (;;) {
@@ -225,7 +233,19 @@ int hawk_block_fork(struct hawk_space *s, u64 lid, u64 new_lid)
 	}
 }
 
-int hawk_block_free(struct hawk_space *s, u64 lid)
+int hawk_block_fork(struct hawk_space *s, u64 lid, u64 new_lid)
+{
+	int ret;
+
+	if (lid_check(s, &lid) || lid_check(s, &new_lid) || !hawk_run_enter(s, new_lid))
+		return -EINVAL;
+	ret = block_fork(s, lid, new_lid);
+	hawk_run_leave(s, new_lid);
+	return ret;
+}
+
+/* @ended: set when it was the last LID of its block. */
+int hawk_lid_free(struct hawk_space *s, u64 lid, bool *ended)
 {
 	struct hawk_block *blk;
 	struct hawk_map *m;
@@ -250,11 +270,19 @@ int hawk_block_free(struct hawk_space *s, u64 lid)
 		ret = -EBUSY;
 	} else {
 		hawk_block_end(s, blk);
+		*ended = true;
 	}
 	hawk_pair_unlock(s, home, hawk_home(s, lid));
 	hawk_map_reap(s, home);
 	hawk_note_spares(s);
 	return ret;
+}
+
+int hawk_block_free(struct hawk_space *s, u64 lid)
+{
+	bool ended;
+
+	return hawk_lid_free(s, lid, &ended);
 }
 
 int hawk_key_free(struct hawk_space *s, const u8 *key)

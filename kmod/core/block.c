@@ -179,6 +179,7 @@ void hawk_block_put_pin(struct hawk_space *s, struct hawk_block *blk)
 		hawk_lru_add(s, blk);
 	else if (blk->state == HAWK_BLOCK_FILLING)
 		hawk_block_end(s, blk);	/* nobody is left to fill it */
+	hawk_seq_unbusy(s);
 }
 
 /*

@@ -5,17 +5,9 @@
  * For tests and debugfs.  The space must be quiet; nothing is locked, time is
  * linear in its size.
  */
-#include "priv.h"
+#include "seq.h"
 
-#define FAIL(text)							\
-	do {								\
-		size_t len_ = sizeof(text) < c->len ? sizeof(text) : c->len;	\
-		if (len_) {						\
-			memcpy(c->why, text, len_);			\
-			c->why[len_ - 1] = 0;				\
-		}							\
-		return -EUCLEAN;					\
-	} while (0)
+#define FAIL(text)	return found(c, text, sizeof(text))
 
 struct check {
 	struct hawk_space *s;
@@ -25,6 +17,17 @@ struct check {
 	u32 moving[HAWK_TIERS_MAX];	/* moves in flight, likewise */
 	u32 nfree;			/* free block slots */
 };
+
+/* @size: of the text, its end included. */
+static int found(struct check *c, const char *text, size_t size)
+{
+	size = size < c->len ? size : c->len;
+	if (size) {
+		memcpy(c->why, text, size);
+		c->why[size - 1] = 0;
+	}
+	return -EUCLEAN;
+}
 
 /* Slots with a chunk are counted, those without are listed; nothing else is kept back. */
 static int check_window(struct check *c, u32 tier)
@@ -297,6 +300,7 @@ int hawk_space_check(struct hawk_space *s, char *why, size_t why_len)
 {
 	struct check check = { .s = s, .why = why, .len = why_len }, *c = &check;
 	u64 sum[HAWK_N_PINNED + 1] = { 0 };
+	const char *seqs = NULL;
 	u32 i, k;
 	int ret;
 
@@ -317,5 +321,7 @@ int hawk_space_check(struct hawk_space *s, char *why, size_t why_len)
 	}
 	if (!ret && memcmp(sum, c->sum, sizeof(sum)))
 		FAIL("gauges do not add up");
+	if (!ret && hawk_seqs_check(s, &seqs))
+		return found(c, seqs, strlen(seqs) + 1);
 	return ret;
 }

@@ -666,9 +666,9 @@ int hawk_seq_do(struct hawk_space *s, u64 owner, struct hawk_seq_op *op);
  * @map: @seq and @count (room) in, all but @size, @flags, @segs out
  * @segs: room for @map->count segments
  * @fold: tokens that have become visible since (see draft rings): the first of the
- *	hidden ones, as many as there are, become visible first
+ *	hidden ones, as many as there are, become visible first; also if it is -E2BIG
  *
- * Return: 0, -ENOENT, -E2BIG.
+ * Return: 0, -ENOENT, -EOPNOTSUPP (a space without sequences), -E2BIG.
  */
 int hawk_seq_map(struct hawk_space *s, struct hawk_seq_map *map, struct hawk_seg *segs, u32 fold);
 
@@ -684,13 +684,18 @@ bool hawk_seq_end_owner(struct hawk_space *s, u64 owner);
 /**
  * hawk_seq_reap() - forget LIDs that no sequence shows
  * @s: the space
- * @budget: LIDs to look at, at most
+ * @budget: LIDs to look at, about
  * @freed: blocks given back are added to it
  *
+ * One row of blocks is looked at even if it has more; a piece of which most LIDs cannot
+ * exist takes one pass over the table of LIDs.  May sleep.
  * Return: true: there is more to do now.  Those that are pinned or leased are kept for
- * later: the host calls again when pins or leases have ended.
+ * later: the host calls again when pins or leases have ended, see hawk_seq_due().
  */
 bool hawk_seq_reap(struct hawk_space *s, u32 budget, u32 *freed);
+
+/** hawk_seq_due() - would hawk_seq_reap() find something?  Takes no lock. */
+bool hawk_seq_due(const struct hawk_space *s);
 
 /**
  * struct hawk_compact - a sequence is rewritten into full blocks

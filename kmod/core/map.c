@@ -33,7 +33,9 @@ struct hawk_map *hawk_map_insert(struct hawk_space *s, u64 lid, u32 chain,
 	u32 nr = hawk_res_pop(s, &s->bucket[hawk_chain_home(s, chain)], HAWK_RES_MAP);
 	struct hawk_map *m = &s->map[nr];
 
-	m->lid = lid;
+	hawk_store(&m->lid, lid);
+	if (hawk_lid_is_run(s, lid))
+		hawk_run_count(s, lid, 1);
 	m->block = hawk_block_nr(s, blk);
 	m->chain = chain;
 	m->way = HAWK_NONE;
@@ -62,6 +64,8 @@ static void map_remove_at(struct hawk_space *s, struct hawk_block *blk, u32 *at)
 		s->head[m->chain] = m->next;
 	if (m->next != HAWK_NONE)
 		hawk_store(&s->map[m->next].prev, m->prev);
+	if (hawk_lid_is_run(s, m->lid))
+		hawk_run_count(s, m->lid, -1);
 	hawk_res_push(s, &s->bucket[map_home(s, m)], HAWK_RES_MAP, nr);
 }
 

@@ -9,12 +9,13 @@
 #ifndef HAWK_CORE_PORT_H
 #define HAWK_CORE_PORT_H
 
-/* Kinds of locks, for those who look at waiting; the last is a host's own. */
+/* Kinds of locks, for those who look at waiting; DEVICE is a host's own. */
 enum hawk_lock_kind {
 	HAWK_LOCK_TIER,
 	HAWK_LOCK_BUCKET,
 	HAWK_LOCK_SHARD,
 	HAWK_LOCK_DEVICE,
+	HAWK_LOCK_SEQ,
 };
 
 #ifdef __KERNEL__

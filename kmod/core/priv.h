@@ -4,10 +4,12 @@
  *
  * Locks, in the order in which they may be taken:
  *
+ *	sequences (hawk_seqs.lock)
  *	bucket (two at most, by rising index)  >  index shard
  *	tier
  *
- * A tier lock is never taken with another lock held.  README.md tells more.
+ * A tier lock and that of the sequences are never taken with another lock held, nor is
+ * any other taken with them.  README.md tells more.
  */
 #ifndef HAWK_CORE_PRIV_H
 #define HAWK_CORE_PRIV_H
@@ -222,6 +224,8 @@ struct hawk_shard {
 	u64 misses;
 } __attribute__((aligned(64)));
 
+struct hawk_seqs;
+
 struct hawk_space {
 	struct hawk_engine *engine;
 	u32 block_bytes;
@@ -250,6 +254,8 @@ struct hawk_space {
 	u32 *head;		/* LID chains; chain h is guarded by its bucket */
 	u32 *key_head;		/* key chains; guarded by their shard */
 	struct hawk_shard *shard;
+	u32 run_base;		/* sequence numbers of LIDs from here on are runs (seq.h) */
+	struct hawk_seqs *seqs;	/* NULL: none */
 };
 
 static inline u32 hawk_home(const struct hawk_space *s, u64 lid)
@@ -490,6 +496,33 @@ void hawk_reload_start(struct hawk_space *s, struct hawk_block *blk, u32 tier, u
 int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *key);
 void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk);
 struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key);
+
+/* seqrun.c: LIDs of sequences, see there */
+void hawk_run_count(struct hawk_space *s, u64 lid, int n);
+bool hawk_run_join(struct hawk_space *s, u64 lid);
+void hawk_run_part(struct hawk_space *s, u64 lid);
+
+static inline bool hawk_lid_is_run(const struct hawk_space *s, u64 lid)
+{
+	return unlikely(hawk_lid_seq(lid) >= s->run_base);
+}
+
+/* May a block be put under @lid?  If so, hawk_run_leave() follows. */
+static inline bool hawk_run_enter(struct hawk_space *s, u64 lid)
+{
+	return !hawk_lid_is_run(s, lid) || hawk_run_join(s, lid);
+}
+
+static inline void hawk_run_leave(struct hawk_space *s, u64 lid)
+{
+	if (hawk_lid_is_run(s, lid))
+		hawk_run_part(s, lid);
+}
+
+/* seq.c: sequences */
+int hawk_seqs_create(struct hawk_space *s, const struct hawk_space_params *p);
+void hawk_seqs_destroy(struct hawk_space *s);
+void hawk_seq_unbusy(struct hawk_space *s);
 
 /* note.c: telling the host what becomes of a block */
 void hawk_note_send(struct hawk_space *s, const struct hawk_block *blk, enum hawk_fate fate,

@@ -23,6 +23,11 @@ static int params_check(struct hawk_engine *e, const struct hawk_space_params *p
 	    !p->max_blocks || p->max_blocks > HAWK_BLOCKS_MAX ||
 	    buckets > HAWK_BUCKETS_MAX || (buckets & (buckets - 1)) || !p->vtlb)
 		return -EINVAL;
+	if (p->seqs > HAWK_SEQS_MAX || p->segs > HAWK_SEGS_MAX || (p->segs && !p->seqs))
+		return -EINVAL;
+	if (p->seqs && (!p->layers || p->layers - 1 > HAWK_LID_LAYER_MAX ||
+			!p->head_groups || p->head_groups - 1 > HAWK_LID_HEAD_MAX))
+		return -EINVAL;
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		if (p->quota_min[t] > p->quota_max[t])
 			return -EINVAL;
@@ -142,6 +147,7 @@ static void tables_free(struct hawk_space *s)
 		hawk_lock_fini(&s->bucket[i].lock);
 	for (i = 0; s->shard && i < HAWK_INDEX_SHARDS; i++)
 		hawk_lock_fini(&s->shard[i].lock);
+	hawk_seqs_destroy(s);
 	hawk_table_free(s->bucket, s->nbuckets, sizeof(*s->bucket));
 	hawk_table_free(s->block, s->max_blocks, sizeof(*s->block));
 	hawk_table_free(s->key, s->max_blocks, sizeof(*s->key));
@@ -193,7 +199,10 @@ int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
 	s->vtlb_mask = hawk_vtlb_bytes(p->max_blocks) /
 		       (HAWK_VT_WAYS * sizeof(struct hawk_vtlb_entry)) - 1;
 
+	s->run_base = HAWK_NONE;
 	ret = tables_alloc(s);
+	if (!ret && p->seqs)
+		ret = hawk_seqs_create(s, p);
 	if (ret)
 		goto err_free;
 	buckets_init(s);

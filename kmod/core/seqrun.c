@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * seqrun.c - runs, and what becomes of LIDs that nobody sees any more
+ *
+ * Whoever takes tokens out of sight notes their rows at the run (hawk_run_dirty()), no
+ * matter who else may see them.  hawk_seq_reap() finds out: what no node of the run
+ * covers is dead, and cannot come to life again, because a row is only ever shown by
+ * one who shows it already or gets it handed out.  So LIDs are freed without the lock.
+ * Those of pinned or leased blocks wait.
+ *
+ *	FREE --take--> OPEN --last node gone--> ENDING --no range, no LID--> FREE
+ *
+ * LIDs can be put under an OPEN run only; hawk_run_join() sees to it that none is left
+ * behind in a FREE one.
+ *
+ * Rows are handed out in order.  When all that was noted has been freed, the run is cut
+ * behind its last live row and goes on from there.
+ */
+#include "seq.h"
+
+#define REAP_VISITS	65536	/* nodes looked at before the lock is let go */
+
+/* ---- ranges ---- */
+
+static void range_del(struct hawk_run *r, u32 i)
+{
+	r->range[i] = r->range[--r->n];
+}
+
+static u32 range_gap(const struct hawk_range *a, const struct hawk_range *b)
+{
+	if (a->end < b->row)
+		return b->row - a->end;
+	return b->end < a->row ? a->row - b->end : 0;
+}
+
+static void range_join(struct hawk_range *a, const struct hawk_range *b)
+{
+	a->row = a->row < b->row ? a->row : b->row;
+	a->end = a->end > b->end ? a->end : b->end;
+}
+
+/* The range of the kind of @with nearest to it, other than itself, or HAWK_NONE. */
+static u32 range_nearest(const struct hawk_run *r, const struct hawk_range *with)
+{
+	u32 i, best = HAWK_NONE;
+
+	for (i = 0; i < r->n; i++)
+		if (&r->range[i] != with && r->range[i].busy == with->busy &&
+		    (best == HAWK_NONE || range_gap(&r->range[i], with) <
+					  range_gap(&r->range[best], with)))
+			best = i;
+	return best;
+}
+
+/*
+ * Note rows.  When there is no room for one more range, two of a kind become one with
+ * all that lies between: the look that follows passes over live rows.
+ */
+static void range_add(struct hawk_run *r, u32 row, u32 end, bool busy)
+{
+	struct hawk_range new = { .row = row, .end = end, .busy = busy };
+	u32 i = range_nearest(r, &new);
+
+	while (i != HAWK_NONE && (!range_gap(&r->range[i], &new))) {
+		range_join(&new, &r->range[i]);
+		range_del(r, i);
+		i = range_nearest(r, &new);
+	}
+	if (r->n == HAWK_RUN_RANGES) {
+		if (i != HAWK_NONE) {
+			range_join(&r->range[i], &new);
+			return;
+		}
+		i = range_nearest(r, &r->range[0]);	/* all are of the other kind */
+		range_join(&r->range[0], &r->range[i]);
+		range_del(r, i);
+	}
+	r->range[r->n++] = new;
+}
+
+/* ---- life of a run ---- */
+
+/* An open run without rows that @handle gets its rows from, 0: nobody; there is one. */
+struct hawk_run *hawk_run_take(struct hawk_space *s, u32 handle)
+{
+	struct hawk_seqs *q = s->seqs;
+	struct hawk_run *r = &q->run[q->free_run];
+
+	hawk_assert(q->free_run != HAWK_NONE);
+	q->free_run = r->head;
+	r->head = HAWK_NONE;
+	r->seq = handle;
+	r->swept = false;
+	return r;
+}
+
+/* LIDs may be put in the first @rows rows from now on. */
+void hawk_run_give(struct hawk_space *s, struct hawk_run *r, u32 rows)
+{
+	hawk_assert_held(&s->seqs->lock);
+	r->rows = rows;
+	hawk_store(&r->limit, rows);
+}
+
+/* Rows of these tokens may have lost their last viewer. */
+void hawk_run_dirty(struct hawk_space *s, struct hawk_run *r, u32 tok, u32 len)
+{
+	u32 bt = s->block_tokens;
+
+	range_add(r, tok / bt, (tok + len - 1) / bt + 1, false);
+}
+
+static void queue_del(struct hawk_seqs *q, struct hawk_run *r)
+{
+	if (r->queue == HAWK_RUN_IDLE)
+		return;
+	if (r->prev == HAWK_NONE)
+		q->queue[r->queue] = r->next;
+	else
+		q->run[r->prev].next = r->next;
+	if (r->next != HAWK_NONE)
+		q->run[r->next].prev = r->prev;
+	r->queue = HAWK_RUN_IDLE;
+}
+
+static void queue_add(struct hawk_seqs *q, struct hawk_run *r, enum hawk_run_queue queue)
+{
+	r->queue = queue;
+	r->prev = HAWK_NONE;
+	r->next = q->queue[queue];
+	if (r->next != HAWK_NONE)
+		q->run[r->next].prev = r - q->run;
+	q->queue[queue] = r - q->run;
+}
+
+static void requeue(struct hawk_seqs *q, struct hawk_run *r)
+{
+	enum hawk_run_queue queue = r->n ? HAWK_RUN_WAIT : HAWK_RUN_IDLE;
+	u32 i;
+
+	for (i = 0; i < r->n; i++)
+		if (!r->range[i].busy)
+			queue = HAWK_RUN_DEAD;
+	if (queue != r->queue) {
+		queue_del(q, r);
+		if (queue != HAWK_RUN_IDLE)
+			queue_add(q, r, queue);
+	}
+	hawk_store(&q->waiting, q->reaping || q->queue[HAWK_RUN_WAIT] != HAWK_NONE);
+	hawk_store(&q->dead, q->queue[HAWK_RUN_DEAD] != HAWK_NONE);
+}
+
+/* Nobody sees anything of the run: no more rows. */
+static void run_close(struct hawk_space *s, struct hawk_run *r)
+{
+	struct hawk_seq *owner = r->seq ? hawk_seq_find(s, r->seq) : NULL;
+
+	hawk_store(&r->limit, 0);
+	r->seq = 0;
+	if (owner)
+		owner->run = HAWK_NONE;
+}
+
+/* Nothing is left to look at: cut the run, or end it. */
+static void run_clean(struct hawk_space *s, struct hawk_run *r)
+{
+	struct hawk_seqs *q = s->seqs;
+	u32 nr, end, rows = 0;
+
+	if (r->kept)
+		return;
+	for (nr = r->head; nr != HAWK_NONE; nr = q->node[nr].run_next) {
+		end = hawk_seg_row_end(q, &q->node[nr].seg);
+		rows = rows > end ? rows : end;
+	}
+	if (rows) {
+		hawk_run_give(s, r, rows);
+	} else if (!hawk_cas64(&r->lids, 0, 0)) {	/* orders it, see hawk_run_join() */
+		/* out of place, put there too late, or in flight */
+		range_add(r, 0, r->rows, r->swept);
+		r->swept = true;
+	} else {
+		r->rows = 0;
+		r->head = q->free_run;
+		q->free_run = r - q->run;
+	}
+}
+
+/* To be called when a node has left the run, or a range was noted or done. */
+void hawk_run_settle(struct hawk_space *s, struct hawk_run *r)
+{
+	hawk_assert_held(&s->seqs->lock);
+	if (r->head == HAWK_NONE && !r->kept && r->limit)
+		run_close(s, r);
+	if (!r->n && !r->reapers)
+		run_clean(s, r);
+	requeue(s->seqs, r);
+}
+
+/* One LID more or less exists. */
+void hawk_run_count(struct hawk_space *s, u64 lid, int n)
+{
+	struct hawk_run *r = &s->seqs->run[hawk_lid_seq(lid) - s->run_base];
+	u64 lids;
+
+	do {
+		lids = hawk_load(&r->lids);
+	} while (!hawk_cas64(&r->lids, lids, lids + n));
+	if (lids + n == 0)
+		hawk_seq_unbusy(s);
+}
+
+/*
+ * Somebody is about to put a block under a LID of a run.  It counts as one from before
+ * the look at the limit on: so either it sees that the run ends, or the run sees it
+ * and is not free before it has been looked at once more.
+ */
+bool hawk_run_join(struct hawk_space *s, u64 lid)
+{
+	const struct hawk_run *r = &s->seqs->run[hawk_lid_seq(lid) - s->run_base];
+
+	hawk_run_count(s, lid, 1);
+	if (hawk_lid_tok(lid) / s->block_tokens < hawk_load(&r->limit))
+		return true;
+	hawk_run_count(s, lid, -1);
+	return false;
+}
+
+/* It is done, or was not. */
+void hawk_run_part(struct hawk_space *s, u64 lid)
+{
+	const struct hawk_run *r = &s->seqs->run[hawk_lid_seq(lid) - s->run_base];
+
+	hawk_run_count(s, lid, -1);
+	if (!hawk_load(&r->limit))
+		hawk_seq_unbusy(s);
+}
+
+/* ---- reaping ---- */
+
+/* Dead rows of a run. */
+struct stretch {
+	struct hawk_run *run;
+	u32 row;
+	u32 end;
+	u32 busy_row;		/* out: those that could not be freed */
+	u32 busy_end;
+};
+
+static u32 row_lids(const struct hawk_space *s)
+{
+	return s->seqs->layers * s->seqs->heads;
+}
+
+/*
+ * Go on from @row over rows that are shown, and from there to the next that is.
+ * Return: nodes looked at; @row is dead unless they were too many.
+ */
+static u32 dead_rows(const struct hawk_seqs *q, const struct hawk_run *r, u32 *row, u32 *end)
+{
+	const struct hawk_node *n;
+	u32 nr, visits = 0, first, last, from;
+
+	do {
+		from = *row;
+		for (nr = r->head; nr != HAWK_NONE && *row < *end; nr = n->run_next, visits++) {
+			n = &q->node[nr];
+			last = hawk_seg_row_end(q, &n->seg);
+			if (n->seg.tok / q->block_tokens <= *row && *row < last)
+				*row = last;
+		}
+	} while (from != *row && *row < *end && visits < REAP_VISITS);
+	for (nr = r->head; nr != HAWK_NONE && *row < *end; nr = n->run_next) {
+		n = &q->node[nr];
+		first = n->seg.tok / q->block_tokens;
+		if (first > *row && first < *end)
+			*end = first;
+	}
+	return visits;
+}
+
+/* Take dead rows out of the ranges of a run.  Return: false: none this time. */
+static bool stretch_take(struct hawk_space *s, struct stretch *st, u32 rows)
+{
+	struct hawk_run *r = st->run;
+	struct hawk_range *range;
+	u32 i = 0;
+
+	if (!hawk_load(&r->lids))
+		r->n = 0;
+	while (i < r->n && r->range[i].busy)
+		i++;
+	if (i == r->n)
+		return false;
+	range = &r->range[i];
+	st->row = range->row;
+	st->end = range->end;
+	if (dead_rows(s->seqs, r, &st->row, &st->end) >= REAP_VISITS || st->row >= st->end)
+		st->end = st->row;
+	else if ((u64)(st->end - st->row) * row_lids(s) <= s->max_maps &&
+		 st->end - st->row > rows)
+		st->end = st->row + rows;
+	range->row = st->end;
+	if (range->row >= range->end)
+		range_del(r, i);
+	return st->row < st->end;
+}
+
+static void lid_reap(struct hawk_space *s, struct stretch *st, u64 lid, u32 *freed)
+{
+	u32 row = hawk_lid_tok(lid) / s->block_tokens;
+	bool ended = false;
+
+	if (hawk_lid_free(s, lid, &ended) == -EBUSY) {
+		st->busy_row = st->busy_row < row ? st->busy_row : row;
+		st->busy_end = st->busy_end > row + 1 ? st->busy_end : row + 1;
+	}
+	*freed += ended;
+}
+
+/* More LIDs could be there than the space has: look at those that it has. */
+static void reap_all_maps(struct hawk_space *s, struct stretch *st, u32 *freed)
+{
+	u32 run = s->run_base + hawk_run_nr(s, st->run), i, row;
+	u64 lid;
+
+	for (i = 0; i < s->max_maps && hawk_load(&st->run->lids); i++) {
+		lid = hawk_load(&s->map[i].lid);
+		row = hawk_lid_tok(lid) / s->block_tokens;
+		if (hawk_lid_seq(lid) == run && row >= st->row && row < st->end)
+			lid_reap(s, st, lid, freed);
+		if (i % 4096 == 0)
+			hawk_relax();
+	}
+}
+
+static void stretch_free(struct hawk_space *s, struct stretch *st, u32 *freed)
+{
+	struct hawk_seqs *q = s->seqs;
+	u64 run = s->run_base + hawk_run_nr(s, st->run);
+	u32 row, layer, head;
+
+	st->busy_row = HAWK_NONE;
+	st->busy_end = 0;
+	if ((u64)(st->end - st->row) * row_lids(s) > s->max_maps) {
+		reap_all_maps(s, st, freed);
+		return;
+	}
+	for (row = st->row; row < st->end && hawk_load(&st->run->lids); row++)
+		for (layer = 0; layer < q->layers; layer++)
+			for (head = 0; head < q->heads; head++)
+				lid_reap(s, st, HAWK_LID(run, layer, head,
+							 row * q->block_tokens), freed);
+}
+
+/* Pins or leases have ended: what waits is looked at once more. */
+static void wake_waiting(struct hawk_seqs *q)
+{
+	struct hawk_run *r;
+	u32 i;
+
+	hawk_store(&q->again, 0);
+	while (q->queue[HAWK_RUN_WAIT] != HAWK_NONE) {
+		r = &q->run[q->queue[HAWK_RUN_WAIT]];
+		for (i = 0; i < r->n; i++)
+			r->range[i].busy = false;
+		requeue(q, r);
+	}
+}
+
+bool hawk_seq_due(const struct hawk_space *s)
+{
+	const struct hawk_seqs *q = s->seqs;
+
+	return q && (hawk_load(&q->dead) || (hawk_load(&q->waiting) && hawk_load(&q->again)));
+}
+
+bool hawk_seq_reap(struct hawk_space *s, u32 budget, u32 *freed)
+{
+	struct hawk_seqs *q = s->seqs;
+	u32 rows, done = 0, lids;
+	struct stretch st;
+	bool more;
+
+	if (!hawk_seq_due(s))
+		return false;
+	lids = row_lids(s);
+	hawk_lock(&q->lock);
+	if (q->queue[HAWK_RUN_DEAD] == HAWK_NONE && hawk_load(&q->again))
+		wake_waiting(q);
+	while (q->queue[HAWK_RUN_DEAD] != HAWK_NONE && done < budget) {
+		st.run = &q->run[q->queue[HAWK_RUN_DEAD]];
+		rows = (budget - done) / lids ?: 1;
+		if (!stretch_take(s, &st, rows)) {
+			hawk_run_settle(s, st.run);
+			done++;
+			continue;
+		}
+		st.run->reapers++;
+		q->reaping++;
+		requeue(q, st.run);
+		hawk_unlock(&q->lock);
+		stretch_free(s, &st, freed);
+		hawk_lock(&q->lock);
+		st.run->reapers--;
+		q->reaping--;
+		if (st.busy_end)
+			range_add(st.run, st.busy_row, st.busy_end, true);
+		hawk_run_settle(s, st.run);
+		done = (u64)done + (u64)(st.end - st.row) * lids < budget ?
+		       done + (st.end - st.row) * lids : budget;
+	}
+	more = q->queue[HAWK_RUN_DEAD] != HAWK_NONE;
+	hawk_unlock(&q->lock);
+	return more;
+}
