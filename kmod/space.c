@@ -214,7 +214,8 @@ static int hawk_as_create_check(const struct hawk_space_create *arg)
 {
 	u32 t;
 
-	if (arg->reserved)
+	if (arg->reserved || arg->seqs || arg->segs || arg->token_bytes || arg->planes ||
+	    arg->tp_rank || arg->tp_degree)
 		return -EOPNOTSUPP;
 	if (!arg->block_bytes || arg->block_bytes > HAWK_CHUNK_BYTES ||
 	    arg->block_bytes % HAWK_FRAME_ALIGN)

@@ -171,6 +171,8 @@ static int espace_new(struct embed *e, const struct hawk_space_create *c, struct
 	struct espace *sp;
 	int ret;
 
+	if (c->seqs || c->segs || c->token_bytes || c->planes || c->tp_rank || c->tp_degree)
+		return hawk_fail(-EOPNOTSUPP, "space: sequences and slices");
 	if (c->flags & HAWK_SPACE_NAMED && find_named(e, c->name))
 		return hawk_fail(-EEXIST, "space '%s'", (const char *)c->name);
 	sp = calloc(1, sizeof(*sp));

@@ -1194,9 +1194,9 @@ struct hawk_stats_page {
 #define HAWK_IOC_EXPORT		_IO(HAWK_IOC_MAGIC, 0x1d)	/* struct hawk_export */
 #define HAWK_IOC_EXPORT_REVOKE	_IO(HAWK_IOC_MAGIC, 0x1e)	/* struct hawk_export_revoke */
 #define HAWK_IOC_FRAME_INFO	_IO(HAWK_IOC_MAGIC, 0x1f)	/* struct hawk_frame_info */
-#define HAWK_IOC_DRAFT_OPEN	_IO(HAWK_IOC_MAGIC, 0x22)	/* struct hawk_draft_open */
-#define HAWK_IOC_DRAFT_CLOSE	_IO(HAWK_IOC_MAGIC, 0x23)	/* struct hawk_draft_close */
 #define HAWK_IOC_SEQ		_IO(HAWK_IOC_MAGIC, 0x20)	/* struct hawk_seq_batch */
 #define HAWK_IOC_SEQ_MAP	_IO(HAWK_IOC_MAGIC, 0x21)	/* struct hawk_seq_map */
+#define HAWK_IOC_DRAFT_OPEN	_IO(HAWK_IOC_MAGIC, 0x22)	/* struct hawk_draft_open */
+#define HAWK_IOC_DRAFT_CLOSE	_IO(HAWK_IOC_MAGIC, 0x23)	/* struct hawk_draft_close */
 
 #endif /* _UAPI_LINUX_HAWK_H */
