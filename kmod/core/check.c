@@ -7,7 +7,10 @@
  */
 #include "seq.h"
 
-#define FAIL(text)	return found(c, text, sizeof(text))
+#define FAIL(text)				\
+	do {					\
+		return found(c, text, sizeof(text));	\
+	} while (0)
 
 struct check {
 	struct hawk_space *s;

@@ -361,6 +361,7 @@ static void wake_waiting(struct hawk_seqs *q)
 	u32 i;
 
 	hawk_store(&q->again, 0);
+	q->wakes++;
 	while (q->queue[HAWK_RUN_WAIT] != HAWK_NONE) {
 		r = &q->run[q->queue[HAWK_RUN_WAIT]];
 		for (i = 0; i < r->n; i++)
@@ -379,9 +380,8 @@ bool hawk_seq_due(const struct hawk_space *s)
 bool hawk_seq_reap(struct hawk_space *s, u32 budget, u32 *freed)
 {
 	struct hawk_seqs *q = s->seqs;
-	u32 rows, done = 0, lids;
+	u32 rows, done = 0, lids, wakes;
 	struct stretch st;
-	bool more;
 
 	if (!hawk_seq_due(s))
 		return false;
@@ -399,19 +399,20 @@ bool hawk_seq_reap(struct hawk_space *s, u32 budget, u32 *freed)
 		}
 		st.run->reapers++;
 		q->reaping++;
+		wakes = q->wakes;
 		requeue(q, st.run);
 		hawk_unlock(&q->lock);
 		stretch_free(s, &st, freed);
 		hawk_lock(&q->lock);
 		st.run->reapers--;
 		q->reaping--;
+		/* what others woke meanwhile may have been for these */
 		if (st.busy_end)
-			range_add(st.run, st.busy_row, st.busy_end, true);
+			range_add(st.run, st.busy_row, st.busy_end, wakes == q->wakes);
 		hawk_run_settle(s, st.run);
 		done = (u64)done + (u64)(st.end - st.row) * lids < budget ?
 		       done + (st.end - st.row) * lids : budget;
 	}
-	more = q->queue[HAWK_RUN_DEAD] != HAWK_NONE;
 	hawk_unlock(&q->lock);
-	return more;
+	return hawk_seq_due(s);
 }
