@@ -9,7 +9,8 @@
 
 #define FAIL(text)				\
 	do {					\
-		return found(c, text, sizeof(text));	\
+		found(c, text, sizeof(text));	\
+		return -EUCLEAN;		\
 	} while (0)
 
 struct check {
@@ -22,14 +23,13 @@ struct check {
 };
 
 /* @size: of the text, its end included. */
-static int found(struct check *c, const char *text, size_t size)
+static void found(struct check *c, const char *text, size_t size)
 {
 	size = size < c->len ? size : c->len;
 	if (size) {
 		memcpy(c->why, text, size);
 		c->why[size - 1] = 0;
 	}
-	return -EUCLEAN;
 }
 
 /* Slots with a chunk are counted, those without are listed; nothing else is kept back. */
@@ -324,7 +324,10 @@ int hawk_space_check(struct hawk_space *s, char *why, size_t why_len)
 	}
 	if (!ret && memcmp(sum, c->sum, sizeof(sum)))
 		FAIL("gauges do not add up");
-	if (!ret && hawk_seqs_check(s, &seqs))
-		return found(c, seqs, strlen(seqs) + 1);
+	if (!ret) {
+		ret = hawk_seqs_check(s, &seqs);
+		if (ret)
+			found(c, seqs, strlen(seqs) + 1);
+	}
 	return ret;
 }
