@@ -135,16 +135,16 @@ int hawk_draft_slot(struct hawk_drafts *d)
 	return (int)(t % d->slots);
 }
 
-/* @n tokens of one block: slot @a of the ring's, token @b of the other. */
-static void copy_block(const struct hawk_drafts *d, uint8_t *ring, uint32_t a, uint8_t *block,
-		       uint32_t b, uint32_t n, int accept)
+/* @n tokens of one block: from slot @a of the ring's to token @b of the other. */
+static void copy_block(const struct hawk_drafts *d, const uint8_t *ring, uint32_t a,
+		       uint8_t *block, uint32_t b, uint32_t n)
 {
 	size_t plane = (size_t)d->block_tokens * d->token_bytes, i;
 
 	ring += (size_t)a * d->token_bytes;
 	block += (size_t)b * d->token_bytes;
 	for (i = 0; i < d->planes; i++, ring += plane, block += plane)
-		memcpy(accept ? block : ring, accept ? ring : block, (size_t)n * d->token_bytes);
+		memcpy(block, ring, (size_t)n * d->token_bytes);
 }
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -152,26 +152,18 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* @n tokens, from number @first of the ring and token @tok of @blocks. */
-static void copy_tokens(const struct hawk_drafts *d, uint64_t first, void *const *blocks,
-			uint64_t tok, uint32_t n, int accept)
+/* @n tokens, from slot @slot on to token @tok of @blocks and on. */
+static void copy_tokens(const struct hawk_drafts *d, uint32_t slot, void *const *blocks,
+			uint64_t tok, uint32_t n)
 {
-	uint32_t slot = (uint32_t)(first % d->slots), bt = d->block_tokens, m, i;
+	uint32_t bt = d->block_tokens, m, i;
 
 	for (; n; n -= m, tok += m, slot = (slot + m) % d->slots) {
 		m = least(n, least(bt - slot % bt, bt - (uint32_t)(tok % bt)));
 		for (i = 0; i < d->row_blocks; i++)
 			copy_block(d, hawk_draft_block(d, slot / bt, i), slot % bt,
-				   blocks[tok / bt * d->row_blocks + i], (uint32_t)(tok % bt), m,
-				   accept);
+				   blocks[tok / bt * d->row_blocks + i], (uint32_t)(tok % bt), m);
 	}
-}
-
-/* Tokens before @head are where they are to stay, for whoever sees @head. */
-static void set_head(struct hawk_drafts *d, uint64_t head)
-{
-	__atomic_store_n(&d->page->head, head, __ATOMIC_RELEASE);
-	set_tail(d, head);
 }
 
 int hawk_draft_accept(struct hawk_drafts *d, uint32_t n, void *const *blocks, uint32_t tok)
@@ -180,21 +172,14 @@ int hawk_draft_accept(struct hawk_drafts *d, uint32_t n, void *const *blocks, ui
 
 	if (n > d->slots || n > tail(d) - head)
 		return -EINVAL;
-	copy_tokens(d, head, blocks, tok, n, 1);
-	set_head(d, head + n);
+	copy_tokens(d, (uint32_t)(head % d->slots), blocks, tok, n);
+	/* they are where they are to stay, for whoever sees this */
+	__atomic_store_n(&d->page->head, head + n, __ATOMIC_RELEASE);
+	set_tail(d, head + n);
 	return 0;
 }
 
 void hawk_draft_reject(struct hawk_drafts *d)
 {
 	set_tail(d, hawk_draft_head(d));
-}
-
-void hawk_draft_seed(struct hawk_drafts *d, uint32_t n, void *const *blocks, uint32_t tok)
-{
-	uint64_t head = hawk_draft_head(d);
-	uint32_t last = least(n, d->slots), skip = n - last;
-
-	copy_tokens(d, head + skip, blocks, (uint64_t)tok + skip, last, 0);
-	set_head(d, head + n);
 }

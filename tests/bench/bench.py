@@ -33,6 +33,7 @@ FIGURES = {
     "hitrate_vs_global_lru_30k": ("native", "hitrate", None, "global LRU, 30,000 blocks"),
     "reload_vs_fio": ("native", "reload", 0.85, "fio io_uring, 128 KiB"),
     "reload_vs_fio_1m": ("native", "reload", 0.85, "fio io_uring, 1 MiB"),
+    "rollback_vs_block_free": ("native", "rollback", 50, "blocks freed through the allocator"),
     "decode_hawk_vs_private": ("native", "decode", 0.97, "private array, the worse of 1 and 8"),
     "decode_hawk_vs_private_b1": ("native", "decode", 0.97, "private array, batch 1"),
     "decode_hawk_vs_private_b8": ("native", "decode", 0.97, "private array, batch 8"),
@@ -154,6 +155,10 @@ def bench_translate(b):
 
 def bench_alloc(b):
     b.run("alloc", "-r", b.runs(7), "-m", b.ms(600))
+
+
+def bench_rollback(b):
+    b.run("rollback", "-r", b.runs(7), "-m", b.ms(200))
 
 
 def trace_file():
@@ -294,7 +299,8 @@ def bench_vm_reload(b):
 
 
 NATIVE = {"translate": bench_translate, "alloc": bench_alloc, "hitrate": bench_hitrate,
-          "reload": bench_reload, "decode": bench_decode, "turn": bench_turn}
+          "reload": bench_reload, "rollback": bench_rollback, "decode": bench_decode,
+          "turn": bench_turn}
 GUEST = {"translate": bench_vm_translate, "get": bench_vm_get, "reload": bench_vm_reload}
 
 

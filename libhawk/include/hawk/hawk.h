@@ -335,7 +335,7 @@ uint32_t hawk_draft_slots(const struct hawk_drafts *d);
  */
 void *hawk_draft_block(const struct hawk_drafts *d, uint32_t row, uint32_t index);
 
-/** hawk_draft_head() - tokens accepted or seeded so far: the number of the next one */
+/** hawk_draft_head() - tokens accepted so far: the number of the next one */
 uint64_t hawk_draft_head(const struct hawk_drafts *d);
 
 /** hawk_draft_slot() - draft one more token: its slot, or -ENOSPC */
@@ -352,16 +352,6 @@ int hawk_draft_accept(struct hawk_drafts *d, uint32_t n, void *const *blocks, ui
 
 /** hawk_draft_reject() - no drafted token stays */
 void hawk_draft_reject(struct hawk_drafts *d);
-
-/**
- * hawk_draft_seed() - @n tokens were appended without the ring: copy them in
- * @blocks: as for hawk_draft_accept(), with @n tokens from @tok on; of more than
- *	the ring has slots only the last are copied
- *
- * So the ring can hold all of the sequence's last block, and attention need not
- * read that block in two pieces.
- */
-void hawk_draft_seed(struct hawk_drafts *d, uint32_t n, void *const *blocks, uint32_t tok);
 
 /**
  * hawk_reap() - take up to @n completions; one thread at a time
