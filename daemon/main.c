@@ -64,12 +64,20 @@ static int start_model(struct daemon *d)
 	return 0;
 }
 
+/* Rows of a step that may be guesses: each costs memory for its logits. */
+static uint32_t spec_rows(const struct daemon *d)
+{
+	uint32_t most = d->opt.batch_tokens - d->opt.max_seqs;
+
+	return most < SPEC_ROWS ? most : SPEC_ROWS;
+}
+
 static int start_exec(struct daemon *d)
 {
 	struct exec_config cfg = {
 		.n_threads = d->opt.threads,
 		.max_rows = d->opt.batch_tokens,
-		.max_logits = d->opt.max_seqs,
+		.max_logits = d->opt.max_seqs + spec_rows(d),
 		.block_tokens = d->opt.block_tokens,
 		.kv_type = d->opt.kv_type,
 		.isa = d->opt.isa,
@@ -93,6 +101,7 @@ static int start_kv(struct daemon *d)
 		.block_payload =
 			exec_kv_block_bytes(&d->model->cfg, d->opt.block_tokens, d->opt.kv_type),
 		.block_tokens = d->opt.block_tokens,
+		.planes = exec_kv_planes(&d->model->cfg),
 		.model = d->model->id,
 		.dtype_name = d->opt.kv_type == EXEC_KV_F16 ? "f16" : "f32",
 		.layout = layout,
@@ -116,6 +125,7 @@ static int start_sched(struct daemon *d)
 		.batch_tokens = d->opt.batch_tokens,
 		.chunk = d->opt.chunk,
 		.queue_max = d->opt.queue,
+		.spec_rows = spec_rows(d),
 		.exec = d->exec,
 		.tok = d->tok,
 		.kv = d->kv,
@@ -139,6 +149,7 @@ static int start_http(struct daemon *d)
 			.tok = d->tok,
 			.n_ctx = d->n_ctx,
 			.default_max_tokens = d->opt.default_max_tokens,
+			.speculate = d->opt.speculate,
 		},
 		.sched = d->sched,
 		.kv = d->kv,

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sched/spec.h"
+
 static const char usage[] =
 	"Usage: hawkd --model FILE [OPTION]...\n"
 	"Serve a GGUF model with an OpenAI-compatible API; its KV cache lives in Hawk.\n"
@@ -35,6 +37,8 @@ static const char usage[] =
 	"  --batch-tokens N        tokens of one step (default 256); more than --max-seqs\n"
 	"  --chunk N               tokens of one prompt in a step (default 128)\n"
 	"  --queue N               requests that may wait (default 256)\n"
+	"  --speculate N           tokens guessed ahead by prompt lookup, for requests that\n"
+	"                          do not say (default 0: none)\n"
 	"  --default-max-tokens N  for chat requests that name none (default 512)\n"
 	"\n"
 	"Service\n"
@@ -65,6 +69,7 @@ enum {
 	OPT_CHUNK,
 	OPT_QUEUE,
 	OPT_DEFAULT_MAX,
+	OPT_SPECULATE,
 	OPT_LISTEN,
 	OPT_KEYS,
 	OPT_BODY,
@@ -90,6 +95,7 @@ static const struct option longopts[] = {
 	{ "chunk", required_argument, NULL, OPT_CHUNK },
 	{ "queue", required_argument, NULL, OPT_QUEUE },
 	{ "default-max-tokens", required_argument, NULL, OPT_DEFAULT_MAX },
+	{ "speculate", required_argument, NULL, OPT_SPECULATE },
 	{ "listen", required_argument, NULL, OPT_LISTEN },
 	{ "api-key-file", required_argument, NULL, OPT_KEYS },
 	{ "max-body", required_argument, NULL, OPT_BODY },
@@ -143,6 +149,7 @@ static int parse_number(struct options *o, int opt, const char *name, const char
 	case OPT_CHUNK: return parse_u32(name, arg, 1, EXEC_MAX_ROWS, &o->chunk);
 	case OPT_QUEUE: return parse_u32(name, arg, 1, 1u << 20, &o->queue);
 	case OPT_DEFAULT_MAX: return parse_u32(name, arg, 1, MODEL_MAX_CTX, &o->default_max_tokens);
+	case OPT_SPECULATE: return parse_u32(name, arg, 0, SPEC_TOKENS_MAX, &o->speculate);
 	case OPT_DRAIN: return parse_u32(name, arg, 0, 3600, &o->drain_s);
 	case OPT_BODY:
 		ret = parse_u32(name, arg, 1, 1024, &mib);

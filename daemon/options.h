@@ -24,6 +24,7 @@ struct options {
 	uint32_t queue;
 	uint32_t block_tokens;
 	uint32_t default_max_tokens;
+	uint32_t speculate; /* tokens guessed for requests that do not say */
 	uint32_t drain_s;
 	size_t max_body; /* bytes */
 	enum exec_kv_type kv_type;

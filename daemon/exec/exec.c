@@ -16,6 +16,11 @@ size_t exec_kv_block_bytes(const struct model_config *cfg, uint32_t block_tokens
 	       (type == EXEC_KV_F16 ? 2 : 4);
 }
 
+uint32_t exec_kv_planes(const struct model_config *cfg)
+{
+	return cfg->n_layer * 2 * cfg->n_head_kv;
+}
+
 /* Hands out pieces of the arena; with a NULL base it only adds up sizes. */
 struct carver {
 	uint8_t *base;

@@ -110,6 +110,9 @@ struct exec;
 size_t exec_kv_block_bytes(const struct model_config *cfg, uint32_t block_tokens,
 			   enum exec_kv_type type);
 
+/** exec_kv_planes() - planes of a block: (layer, K or V, kv_head) */
+uint32_t exec_kv_planes(const struct model_config *cfg);
+
 /**
  * exec_create() - allocate all working memory and start the threads
  * @m: the model; must outlive the executor

@@ -7,6 +7,7 @@
  *		"at": N,		for spans without one of their own
  *		"repos": true,
  *		"drop_after_turns": N	chats only, also in a message (see chat.c)
+ *		"speculate": {...}	see speculate.c
  *	}
  *
  * START, END and AT are indices of tokens of the prompt: [START, END) is not seen by
@@ -51,8 +52,9 @@ static int drop_parse_turns(const json_t *hawk, uint32_t *turns, struct api_erro
 
 int drop_parse(const json_t *root, struct params *p, struct api_error *e)
 {
-	static const char *const of_chat[] = { "drop", "at", "repos", "drop_after_turns", NULL };
-	static const char *const of_text[] = { "drop", "at", "repos", NULL };
+	static const char *const of_chat[] = { "drop", "at", "repos", "drop_after_turns",
+					       "speculate", NULL };
+	static const char *const of_text[] = { "drop", "at", "repos", "speculate", NULL };
 	const json_t *hawk = params_member(root, "hawk");
 
 	p->repos = true;

@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "exec/sample.h"
+#include "sched/spec.h"
 #include "kv/hist.h"
 #include "sched/text.h"
 
@@ -69,6 +70,7 @@ struct params {
 	struct params_prompt prompt[PARAMS_PROMPTS_MAX];
 	uint32_t max_tokens;
 	struct sample_params sample;
+	struct spec_params speculate;
 	struct text_stops stops;
 	char salt[PARAMS_SALT_MAX];
 	size_t salt_len;
@@ -79,12 +81,14 @@ struct params {
  * @model_names: names that "model" may have, NULL-terminated
  * @n_ctx: tokens of a sequence at most
  * @default_max_tokens: for chat requests without max_tokens
+ * @speculate: tokens to guess for requests that do not say
  */
 struct params_env {
 	const struct tok *tok;
 	const char *const *model_names;
 	uint32_t n_ctx;
 	uint32_t default_max_tokens;
+	uint32_t speculate;
 };
 
 /**
@@ -116,6 +120,10 @@ int chat_parse(const struct params_env *env, const json_t *root, struct params *
 /* drop.c: the member "hawk", before and after the prompts are known */
 int drop_parse(const json_t *root, struct params *p, struct api_error *e);
 int drop_parse_spans(const json_t *root, struct params *p, struct api_error *e);
+
+/* speculate.c: "speculate" of the member "hawk" */
+int speculate_parse(const struct params_env *env, const json_t *root, struct params *p,
+		    struct api_error *e);
 
 /** drop_parse_message() - "hawk" of message @i: the answers that see its observations */
 int drop_parse_message(const json_t *message, size_t i, uint32_t *turns, struct api_error *e);

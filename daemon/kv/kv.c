@@ -145,6 +145,8 @@ static int kv_set_geometry(struct kv *kv, const struct kv_config *cfg, char err[
 			cfg->block_tokens, cfg->block_payload, HAWK_CHUNK_BYTES);
 	kv->block_bytes = bytes;
 	kv->block_tokens = cfg->block_tokens;
+	kv->planes = cfg->planes;
+	kv->token_bytes = cfg->block_payload / cfg->planes / cfg->block_tokens;
 	kv->no_cache = cfg->no_cache;
 	kv->next_seq = 1;
 	return 0;
@@ -201,6 +203,17 @@ void kv_close(struct kv *kv)
 	free(kv);
 }
 
+int kv_draft_open(struct kv *kv, uint32_t slots, struct hawk_drafts **d)
+{
+	struct hawk_draft_params p = {
+		.slots = slots,
+		.planes = kv->planes,
+		.token_bytes = kv->token_bytes,
+	};
+
+	return hawk_draft_open(kv->space, &p, d);
+}
+
 int kv_get_stat(struct kv *kv, struct kv_stat *st)
 {
 	struct hawk_query q = { .size = sizeof(q) };
@@ -241,6 +254,11 @@ const char *kv_backend(const struct kv *kv)
 uint32_t kv_block_bytes(const struct kv *kv)
 {
 	return kv->block_bytes;
+}
+
+uint32_t kv_block_tokens(const struct kv *kv)
+{
+	return kv->block_tokens;
 }
 
 uint64_t kv_capacity_blocks(const struct kv *kv)

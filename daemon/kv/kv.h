@@ -46,6 +46,7 @@
  * @url: libhawk URL, NULL for the default
  * @block_payload: bytes that the executor uses of a block
  * @block_tokens: tokens of a block
+ * @planes: planes of a block: its payload is so many times @block_tokens tokens
  * @model: id of the weights
  * @dtype_name: element type
  * @layout: how elements lie in a block, and what else their bits depend on
@@ -56,6 +57,7 @@ struct kv_config {
 	const char *url;
 	size_t block_payload;
 	uint32_t block_tokens;
+	uint32_t planes;
 	const char *model;
 	const char *dtype_name;
 	const char *layout;
@@ -189,6 +191,14 @@ void kv_seq_commit(struct kv *kv, struct kv_seq *s, const int32_t *tokens, uint3
 void kv_seq_close(struct kv *kv, struct kv_seq *s);
 
 /**
+ * kv_draft_open() - a ring for drafted tokens; hawk_draft_close() ends it
+ * @slots: tokens that it shall hold
+ *
+ * Return: 0 or a negative errno, hawk_strerror_last() has the cause.
+ */
+int kv_draft_open(struct kv *kv, uint32_t slots, struct hawk_drafts **d);
+
+/**
  * struct kv_stat - for /metrics and /health
  * @block_bytes: bytes of a block
  * @block_tokens: tokens of a block
@@ -215,6 +225,9 @@ const char *kv_backend(const struct kv *kv);
 
 /** kv_block_bytes() - bytes of a block in Hawk, padding included */
 uint32_t kv_block_bytes(const struct kv *kv);
+
+/** kv_block_tokens() - tokens of a block */
+uint32_t kv_block_tokens(const struct kv *kv);
 
 /** kv_capacity_blocks() - blocks that all host tiers hold */
 uint64_t kv_capacity_blocks(const struct kv *kv);

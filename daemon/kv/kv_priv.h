@@ -20,6 +20,7 @@ enum kv_block_state { KV_NONE, KV_SHARED, KV_RELOADED, KV_FILLING, KV_READY, KV_
  * @items: room for one batch, used by kv_seq_open() only
  * @from_flash: per item of a look-up: it was not in a host tier
  * @next_seq: sequence id of the next kv_seq_open(), 1..HAWK_LID_SEQ_MAX
+ * @planes, @token_bytes: layout of a block's payload
  * @host_tiers: bit t set if tier t is a host tier
  * @model_id: of the space
  * @model, @dtype_name, @layout: what all keys cover, see &struct hawk_key_params
@@ -33,6 +34,8 @@ struct kv {
 	uint32_t host_tiers;
 	uint32_t block_bytes;
 	uint32_t block_tokens;
+	uint32_t planes;
+	uint32_t token_bytes;
 	uint64_t capacity_blocks;
 	bool no_cache;
 	uint64_t model_id;

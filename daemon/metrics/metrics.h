@@ -24,6 +24,9 @@ enum metrics_counter {
 	M_TOKENS_OUT,
 	M_STEPS, /* executor steps */
 	M_ROWS,	 /* tokens computed in them */
+	M_SPEC_ROUNDS,	 /* steps of a sequence with guessed tokens */
+	M_SPEC_DRAFTED,	 /* tokens guessed in them */
+	M_SPEC_ACCEPTED, /* of these, right */
 	M_HTTP_2XX,
 	M_HTTP_4XX,
 	M_HTTP_5XX,

@@ -8,8 +8,10 @@
 #include "sched/sched_priv.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "clock.h"
+#include "log.h"
 
 /* Next request together with a slot for it; NULL when the scheduler stops. */
 static struct req *admit_next(struct sched *s, uint64_t *freed)
@@ -65,10 +67,22 @@ static bool admit_cancelled(struct sched *s, struct req *r)
 	return stop;
 }
 
+/* Speculation is a help only: a request goes without rather than fail. */
+static void admit_spec(struct sched *s, struct req *r)
+{
+	int ret = spec_open(&r->spec, &r->speculate, s->cfg.kv, &r->kv,
+			    r->n_prompt + r->max_tokens);
+
+	if (ret)
+		log_warn("no speculation for a request: no memory for drafts of %u tokens (%s)",
+			 r->speculate.tokens, strerror(-ret));
+}
+
 static void admit_run(struct sched *s, struct req *r)
 {
 	uint32_t cached = kv_seq_cached(s->cfg.kv, &r->kv);
 
+	admit_spec(s, r);
 	r->admit_ns = clock_now_ns();
 	r->pos = cached;
 	r->tokens_dram = r->kv.tokens_dram;

@@ -21,6 +21,7 @@
 
 #include "exec/sample.h"
 #include "kv/kv.h"
+#include "sched/spec.h"
 #include "sched/text.h"
 
 enum req_state { REQ_QUEUED, REQ_ADMITTING, REQ_RUNNING, REQ_DONE, REQ_FAILED, REQ_CANCELLED };
@@ -33,6 +34,7 @@ enum req_finish { REQ_FINISH_STOP, REQ_FINISH_LENGTH };
  * @n_prompt: tokens of the prompt, at least 1
  * @max_tokens: tokens to generate at most, at least 1
  * @ops: operations on the cache, malloc()ed, @n_ops of them, as kv_seq_open() wants them
+ * @speculate: speculation that was asked for
  * @stops: stop strings
  * @root: what KV keys start from, from kv_root()
  * @at_start: the output starts the text (empty prompt)
@@ -57,6 +59,7 @@ struct req {
 	uint32_t max_tokens;
 	struct hist_op *ops;
 	uint32_t n_ops;
+	struct spec_params speculate;
 	struct text_stops stops;
 	uint8_t root[KV_KEY_BYTES];
 	bool at_start;
@@ -81,6 +84,7 @@ struct req {
 	/* run: the scheduler's threads only */
 	struct req *next; /* queue or list of admitted */
 	struct kv_seq kv;
+	struct spec spec;
 	struct sampler sampler;
 	struct text text; /* only with stop strings */
 	char *scratch;	  /* text thrown away */

@@ -32,6 +32,7 @@ struct req *sched_pop(struct req_fifo *q)
 /* Tell the HTTP thread, then forget the request. */
 static void sched_end(struct sched *s, struct req *r, enum req_state state)
 {
+	spec_close(&r->spec);
 	atomic_store_explicit(&r->state, state, memory_order_release);
 	req_signal(r);
 	req_put(r);

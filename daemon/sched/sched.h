@@ -28,12 +28,15 @@
  * @batch_tokens: tokens of one step, > @max_seqs
  * @chunk: tokens of one prompt in one step at most
  * @queue_max: requests that may wait
+ * @spec_rows: rows of a step that may be guesses of speculation, in all; @max_seqs
+ *	and these may want logits
  */
 struct sched_config {
 	uint32_t max_seqs;
 	uint32_t batch_tokens;
 	uint32_t chunk;
 	uint32_t queue_max;
+	uint32_t spec_rows;
 	struct exec *exec;
 	const struct tok *tok;
 	struct kv *kv;

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "sched/gate.h"
 #include "sched/sched.h"
 
 /* Singly linked list with a tail, first in first out. */
@@ -12,6 +13,20 @@ struct req_fifo {
 	struct req *head;
 	struct req **tail;
 	uint32_t n;
+};
+
+/**
+ * struct step_spec - speculation in one step
+ * @spare: rows that may still be guesses
+ * @gated: guesses of a sequence that leaves it to the gate
+ * @fair: nothing but decoding, and nobody guesses who does not ask the gate
+ * @done: for the gate
+ */
+struct step_spec {
+	uint32_t spare;
+	uint32_t gated;
+	bool fair;
+	struct gate_step done;
 };
 
 /**
@@ -30,6 +45,8 @@ struct req_fifo {
  * @seq: running sequences in order of admission; the step thread only
  * @n_seq: entries in @seq
  * @rows: the step; the step thread only
+ * @gate: is speculation a gain; the step thread only
+ * @spec: of the step: what it may guess, what came of it; the step thread only
  */
 struct sched {
 	struct sched_config cfg;
@@ -49,6 +66,8 @@ struct sched {
 	struct req **seq;
 	uint32_t n_seq;
 	struct exec_row *rows;
+	struct gate gate;
+	struct step_spec spec;
 };
 
 void *sched_admit_main(void *arg);

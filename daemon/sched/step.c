@@ -3,8 +3,9 @@
  * step.c - the step thread: owns the running sequences
  *
  * One iteration: take admitted sequences; drop cancelled ones; build the rows
- * (decode first, then prompt chunks in order of admission under the token
- * budget); run the executor; publish full blocks, sample, end what is done.
+ * (decode first, with guessed tokens where speculation is a gain, then prompt chunks
+ * in order of admission under the token budget); run the executor; sample, publish
+ * full blocks, end what is done.
  * Nothing is allocated here.
  */
 #include "sched/sched_priv.h"
@@ -85,17 +86,77 @@ static uint32_t step_add_rows(struct sched *s, struct req *r, uint32_t first, ui
 	return n;
 }
 
+/* Tokens that a sequence may guess now. The last token generated needs no KV. */
+static uint32_t step_guess_max(const struct sched *s, const struct req *r)
+{
+	uint32_t max = r->max_tokens - req_n_out(r) - 1;
+
+	if (!r->spec.ring)
+		return 0;
+	if (max > r->spec.p.tokens)
+		max = r->spec.p.tokens;
+	if (r->spec.p.gate && max > s->spec.gated)
+		max = s->spec.gated;
+	return max < s->spec.spare ? max : s->spec.spare;
+}
+
+/* The next token of a decoding sequence, and guesses behind it. Return: rows added. */
+static uint32_t step_add_decode(struct sched *s, struct req *r, uint32_t first)
+{
+	uint32_t max = step_guess_max(s, r), i;
+
+	if (max)
+		kv_seq_view(s->cfg.kv, &r->kv, r->pos);
+	if (!max || !spec_begin(&r->spec, &r->kv, r->tokens, r->pos, max))
+		return step_add_rows(s, r, first, 1);
+	r->row = first;
+	r->n_rows = r->spec.n + 1;
+	for (i = 0; i < r->n_rows; i++)
+		s->rows[first + i] = (struct exec_row){
+			.token = i ? r->spec.guess[i - 1] : r->tokens[r->pos],
+			.pos = r->pos + i - r->kv.moved,
+			.at = r->pos + i - r->kv.hidden,
+			.segs = r->spec.seg,
+			.n_segs = r->spec.n_segs,
+			.want_logits = true,
+		};
+	s->spec.spare -= r->spec.n;
+	s->spec.fair = s->spec.fair && r->spec.p.gate;
+	return r->n_rows;
+}
+
+/* Half of what decoding leaves of the budget may be guesses: prompts go on, too. */
+static void step_begin_spec(struct sched *s)
+{
+	uint32_t i, decode = 0, left;
+	bool gated = false;
+
+	for (i = 0; i < s->n_seq; i++) {
+		decode += req_decoding(s->seq[i]);
+		gated = gated || (s->seq[i]->spec.ring && s->seq[i]->spec.p.gate);
+	}
+	left = (s->cfg.batch_tokens - decode) / 2;
+	s->spec = (struct step_spec){
+		.spare = left < s->cfg.spec_rows ? left : s->cfg.spec_rows,
+		.fair = decode > 0,
+		.done.n_seqs = decode,
+	};
+	if (gated && decode)
+		s->spec.gated = gate_drafts(&s->gate, decode, SPEC_TOKENS_MAX);
+}
+
 /* Chunked prefill: decode rows first, prompts share what is left. */
 static uint32_t step_build(struct sched *s)
 {
 	uint32_t i, n = 0;
 
+	step_begin_spec(s);
 	for (i = 0; i < s->n_seq; i++) {
 		struct req *r = s->seq[i];
 
 		r->n_rows = 0;
 		if (req_decoding(r))
-			n += step_add_rows(s, r, n, 1);
+			n += step_add_decode(s, r, n);
 	}
 	for (i = 0; i < s->n_seq && n < s->cfg.batch_tokens; i++) {
 		struct req *r = s->seq[i];
@@ -108,6 +169,7 @@ static uint32_t step_build(struct sched *s)
 		if (c > s->cfg.batch_tokens - n)
 			c = s->cfg.batch_tokens - n;
 		n += step_add_rows(s, r, n, c);
+		s->spec.fair = false;
 	}
 	return n;
 }
@@ -124,13 +186,12 @@ static void step_observe_token(struct sched *s, struct req *r, uint64_t now)
 }
 
 /*
- * Sample the next token of a sequence and hand it over.
+ * Hand the next token of a sequence over.
  * Return: true when the sequence has ended.
  */
-static bool step_sample(struct sched *s, struct req *r, uint64_t now, enum req_finish *why)
+static bool step_give(struct sched *s, struct req *r, int32_t token, uint64_t now,
+		      enum req_finish *why)
 {
-	const float *logits = exec_logits(s->cfg.exec, r->row + r->n_rows - 1);
-	int32_t token = sample_next(&r->sampler, logits);
 	uint32_t n = req_n_out(r);
 
 	step_observe_token(s, r, now);
@@ -151,6 +212,50 @@ static bool step_sample(struct sched *s, struct req *r, uint64_t now, enum req_f
 	return false;
 }
 
+static void step_count_round(struct sched *s, const struct req *r, uint32_t right)
+{
+	struct gate_step *d = &s->spec.done;
+
+	d->drafted += r->spec.n;
+	d->accepted += right;
+	d->tried += right + (right < r->spec.n);
+	metrics_add(s->cfg.metrics, M_SPEC_ROUNDS, 1);
+	metrics_add(s->cfg.metrics, M_SPEC_DRAFTED, r->spec.n);
+	metrics_add(s->cfg.metrics, M_SPEC_ACCEPTED, right);
+}
+
+/*
+ * Choose tokens of a sequence until one is not what was guessed; without guesses
+ * that is the next one.  Rows behind it were for nothing.
+ * Return: true when the sequence has ended.
+ */
+static bool step_sample(struct sched *s, struct req *r, uint64_t now, enum req_finish *why)
+{
+	uint32_t row = r->row + r->n_rows - 1 - r->spec.n, i;
+	bool accepted, ended;
+
+	for (i = 0;; i++) {
+		const float *logits = exec_logits(s->cfg.exec, row + i);
+		int32_t token;
+
+		accepted = false;
+		if (i < r->spec.n)
+			token = spec_choose(&r->sampler, logits, r->spec.guess[i], &accepted);
+		else
+			token = sample_next(&r->sampler, logits);
+		s->spec.done.tokens++;
+		ended = step_give(s, r, token, now, why);
+		if (ended || !accepted)
+			break;
+	}
+	if (r->spec.n) {
+		step_count_round(s, r, i + accepted);
+		r->n_rows = i + 1;
+		spec_end(&r->spec, &r->kv, r->pos, r->n_rows);
+	}
+	return ended;
+}
+
 static void step_finish_rows(struct sched *s, uint64_t now)
 {
 	uint32_t i, n = 0;
@@ -158,11 +263,14 @@ static void step_finish_rows(struct sched *s, uint64_t now)
 	for (i = 0; i < s->n_seq; i++) {
 		struct req *r = s->seq[i];
 		enum req_finish why;
+		bool ended = false;
 
+		if (r->n_rows && r->pos + r->n_rows >= r->n_prompt)
+			ended = step_sample(s, r, now, &why);
 		r->pos += r->n_rows;
 		if (r->n_rows)
 			kv_seq_commit(s->cfg.kv, &r->kv, r->tokens, r->pos);
-		if (r->n_rows && req_decoding(r) && step_sample(s, r, now, &why)) {
+		if (ended) {
 			kv_seq_close(s->cfg.kv, &r->kv);
 			sched_finish(s, r, why);
 		} else {
@@ -210,7 +318,10 @@ void *sched_step_main(void *arg)
 		metrics_observe(s->cfg.metrics, H_STEP, end - start);
 		metrics_add(s->cfg.metrics, M_STEPS, 1);
 		metrics_add(s->cfg.metrics, M_ROWS, n);
+		s->spec.done.ns = end - start;
 		step_finish_rows(s, end);
+		if (s->spec.fair)
+			gate_learn(&s->gate, &s->spec.done);
 	}
 	return NULL;
 }

@@ -46,6 +46,7 @@ static void env_open(struct env *e, bool flash, bool no_cache)
 	struct kv_config cfg = {
 		.block_payload = PAYLOAD,
 		.block_tokens = B,
+		.planes = 1,
 		.model = "test",
 		.dtype_name = "f16",
 		.layout = "any",
@@ -494,6 +495,7 @@ static void test_errors(void **state)
 {
 	struct kv_config cfg = { .block_payload = 3u << 20,
 				 .block_tokens = 16,
+				 .planes = 1,
 				 .model = "x",
 				 .dtype_name = "f16",
 				 .layout = "any",
