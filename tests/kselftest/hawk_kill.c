@@ -3,11 +3,12 @@
  * hawk_kill.c - a writer dies at any instruction and leaves nothing
  *
  * A writer puts blocks by key, so others are evicted; it gets some back from flash,
- * at once or asynchronously, keeps pins and leases.  A reader gets blocks by key
- * through its own mapping and compares the bytes.  The writer is killed at a random
- * moment, HAWK_KILL_N times (default 1000); the seed is HAWK_KILL_SEED (printed).
- * After each death nothing is pinned, nothing is announced, every block is sound;
- * in the end every frame and every chunk is accounted for.
+ * at once or asynchronously, keeps pins and leases, exports blocks for good or until
+ * they are wanted back.  A reader gets blocks by key through its own mapping and
+ * compares the bytes.  The writer is killed at a random moment, HAWK_KILL_N times
+ * (default 1000); the seed is HAWK_KILL_SEED (printed).  After each death nothing is
+ * pinned, exported or announced, every block is sound, every chunk is somebody's; in
+ * the end the engine checks itself.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +22,7 @@
 #include <unistd.h>
 
 #include "kselftest_harness.h"
-#include "hawk_test.h"
+#include "hawk_models.h"
 
 #define HOST_BYTES	(2 * MIB)
 #define FLASH_BYTES	(4 * MIB)
@@ -30,6 +31,16 @@
 #define NAME		"test-kill"
 #define HELD		16u		/* pins that the writer keeps */
 #define RING		32u
+#define EXPORTS		6u		/* exports that the writer keeps */
+#define EXPORT_MAX	4u		/* blocks of one */
+#define EXPORT_TRIES	16u		/* not every block is there */
+
+/* What the writer tells of itself, in memory that outlives it. */
+struct life {
+	uint32_t open;		/* exports that it has */
+	uint64_t plain;		/* made in all lives */
+	uint64_t revocable;
+};
 
 FIXTURE(kill) {
 	int fd;
@@ -37,6 +48,7 @@ FIXTURE(kill) {
 	uint32_t blk;
 	char *path;
 	uint8_t *win;
+	struct life *life;
 };
 
 FIXTURE_SETUP(kill)
@@ -60,6 +72,9 @@ FIXTURE_SETUP(kill)
 	ASSERT_EQ(0, dev_call(self->fd, HAWK_IOC_SPACE_CREATE, &sc));
 	self->win = map_area(self->fd, HAWK_MMAP_TIER(self->host), HOST_BYTES, PROT_READ);
 	ASSERT_NE(NULL, self->win);
+	self->life = mmap(NULL, sizeof(*self->life), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, self->life);
 }
 
 FIXTURE_TEARDOWN(kill)
@@ -67,6 +82,7 @@ FIXTURE_TEARDOWN(kill)
 	int ctl = dev_open(O_RDWR);
 
 	space_destroy(ctl, NAME);
+	munmap(self->life, sizeof(*self->life));
 	munmap(self->win, HOST_BYTES);
 	close(self->fd);
 	EXPECT_EQ(0, tier_remove_idle(ctl, self->host));
@@ -107,8 +123,62 @@ static void hold_things(int fd, struct hawk_ring *ring, unsigned int *seed)
 	batch(fd, HAWK_IOC_RELOAD, HAWK_BATCH_ASYNC, by, BATCH, NULL);
 }
 
+struct held_export {
+	struct hawk_export x;
+	uint32_t k, n;
+	uint8_t *map;		/* of a plain one: its bytes stay what they are */
+};
+
+/* Ends an export that is held, in one of the ways there are. */
+static void export_end(int fd, struct held_export *e, struct life *life, bool revoke)
+{
+	uint32_t i;
+	int ret = 0;
+
+	for (i = 0; e->map && i < e->n; i++)
+		if (!filled(e->map + i * BLOCK, BLOCK, e->k + i))
+			_exit(9);
+	if (revoke)
+		ret = export_revoke(fd, e->x.export_id, 0);
+	/* it may have given way before */
+	if (ret && ret != -ENOENT)
+		_exit(10);
+	if (e->map)
+		munmap(e->map, e->x.bytes);
+	close(e->x.fd);
+	e->n = 0;
+	life->open--;
+}
+
+/* What drivers would hold: one export more, in the place of another. */
+static void export_things(int fd, struct life *life, unsigned int *seed)
+{
+	static struct held_export held[EXPORTS];
+	struct held_export *e = &held[rand_r(seed) % EXPORTS];
+	bool revocable = rand_r(seed) % 2;
+	int ret;
+
+	if (e->n)
+		export_end(fd, e, life, !e->map && rand_r(seed) % 2);
+	e->k = rand_r(seed) % (KEYS - EXPORT_MAX);
+	e->n = 1 + rand_r(seed) % EXPORT_MAX;
+	ret = export_blocks(fd, e->k, e->n, revocable ? HAWK_EXPORT_REVOCABLE : 0, &e->x);
+	if (ret) {
+		/* not there, or on flash */
+		if (ret != -ENOENT && ret != -EAGAIN)
+			_exit(11);
+		e->n = 0;
+		return;
+	}
+	e->map = revocable ? NULL : map_area(e->x.fd, 0, e->x.bytes, PROT_READ);
+	if (!e->map && !revocable)
+		_exit(12);
+	*(revocable ? &life->revocable : &life->plain) += 1;
+	life->open++;
+}
+
 /* Replaces random blocks until it is killed; exits only when something is wrong. */
-static void writer(uint32_t host, unsigned int seed)
+static void writer(uint32_t host, struct life *life, unsigned int seed)
 {
 	struct hawk_ring_setup rs = { .size = sizeof(rs), .entries = RING, .eventfd = -1 };
 	int fd = dev_open(O_RDWR);
@@ -124,6 +194,8 @@ static void writer(uint32_t host, unsigned int seed)
 	if (!win || !ring)
 		_exit(2);
 	for (;;) {
+		for (i = 0; !i || (!life->open && i < EXPORT_TRIES); i++)
+			export_things(fd, life, &seed);
 		hold_things(fd, ring, &seed);
 		for (i = 0; i < BATCH; i++) {
 			k = (rand_r(&seed) % (KEYS / BATCH)) * BATCH + i;
@@ -170,6 +242,32 @@ static int read_one(int fd, const uint8_t *win, uint32_t k)
 	return one(fd, HAWK_IOC_UNPIN, 0, &it) == 0 && good ? 1 : -1;
 }
 
+/* Bytes of a tier that are free, owned or wait for the cleaner: always all of it. */
+static uint64_t tier_bytes(int fd, uint32_t tier, const struct hawk_stats *st)
+{
+	struct hawk_tier_info info = { .size = sizeof(info), .tier = tier };
+
+	return dev_call(fd, HAWK_IOC_TIER_INFO, &info) ? 0 :
+	       info.free_bytes + info.quarantine_bytes +
+	       st->chunks[tier] * (uint64_t)HAWK_CHUNK_BYTES;
+}
+
+/* /sys/class/misc/hawk/tier<N>/exported_bytes; -1: not to be read. */
+static long long exported_bytes(uint32_t tier)
+{
+	long long n = -1;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/misc/hawk/tier%u/exported_bytes", tier);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%lld", &n) != 1)
+		n = -1;
+	if (f)
+		fclose(f);
+	return n;
+}
+
 static unsigned long env_number(const char *name, unsigned long def)
 {
 	const char *v = getenv(name);
@@ -180,6 +278,7 @@ static unsigned long env_number(const char *name, unsigned long def)
 TEST_F_TIMEOUT(kill, writer_dies, 7200)
 {
 	unsigned long n = env_number("HAWK_KILL_N", 1000), i, hits = 0;
+	unsigned long exporting = 0;
 	unsigned int seed = env_number("HAWK_KILL_SEED", 1), reads;
 	struct hawk_stats st;
 	char line[512] = "";
@@ -189,9 +288,10 @@ TEST_F_TIMEOUT(kill, writer_dies, 7200)
 
 	TH_LOG("%lu deaths, seed %u", n, seed);
 	for (i = 0; i < n; i++) {
+		self->life->open = 0;
 		pid = fork();
 		if (!pid)
-			writer(self->host, seed + 1);
+			writer(self->host, self->life, seed + 1);
 		ASSERT_GT(pid, 0);
 		/* The first one lives until there is something to read. */
 		while (!i && stats_of(self->fd).blocks < KEYS / 2) {
@@ -207,17 +307,24 @@ TEST_F_TIMEOUT(kill, writer_dies, 7200)
 		ASSERT_EQ(pid, waitpid(pid, &status, 0));
 		ASSERT_TRUE(WIFSIGNALED(status)) TH_LOG("writer failed at step %d",
 							WEXITSTATUS(status));
+		ASSERT_EQ(SIGKILL, WTERMSIG(status));
+		exporting += !!self->life->open;
 		/* its batches in flight hold its file for a moment */
 		do
 			st = stats_of(self->fd);
-		while (st.pinned && poll(NULL, 0, 1) == 0);
+		while ((st.pinned || exported_bytes(self->host)) && poll(NULL, 0, 1) == 0);
+		ASSERT_EQ(HOST_BYTES, tier_bytes(self->fd, self->host, &st));
+		ASSERT_EQ(FLASH_BYTES, tier_bytes(self->fd, self->blk, &st));
 		if (i == n / 2)
 			chunks = st.chunks[self->host];
 		if (i % 100 == 99)
-			TH_LOG("%lu deaths, %lu right reads, %llu blocks", i + 1, hits,
-			       (unsigned long long)st.blocks);
+			TH_LOG("%lu deaths (%lu exporting), %lu right reads, %llu blocks, exports: %llu plain, %llu revocable",
+			       i + 1, exporting, hits, (unsigned long long)st.blocks,
+			       (unsigned long long)self->life->plain,
+			       (unsigned long long)self->life->revocable);
 	}
 	EXPECT_GT(hits, n);
+	EXPECT_GT(exporting, n / 20);
 	EXPECT_EQ(chunks, st.chunks[self->host]);
 	for (k = 0; k < KEYS; k++) {
 		struct hawk_item by = key_item(k);
@@ -234,7 +341,7 @@ TEST_F_TIMEOUT(kill, writer_dies, 7200)
 	EXPECT_EQ(0, st.resident);
 	EXPECT_EQ(0, st.flash);
 	EXPECT_NE(0, space_check(NAME, line, sizeof(line))) TH_LOG("%s", line);
-	/* every chunk is the space's or free, and with the space's end all are free */
+	/* every chunk is the space's or free; the tiers can only be removed when all are */
 	for (k = 0; k < 2; k++)
 		EXPECT_EQ(k ? FLASH_BYTES : HOST_BYTES,
 			  tier_free_bytes(self->fd, k ? self->blk : self->host) +
