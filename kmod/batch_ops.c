@@ -55,7 +55,7 @@ static bool hawk_job_relieve(struct hawk_job *job, int ret)
 		return false;
 	if (ret == -ENOSPC && !job->settled)
 		return false;	/* chunks on their way first: hawk_wait_or() */
-	return hawk_export_relieve(job->as, job->now + HAWK_YIELD_NS);
+	return hawk_export_relieve(job->f, job->now + HAWK_YIELD_NS);
 }
 
 static int hawk_alloc_block(struct hawk_job *job, struct hawk_item *it)
@@ -382,7 +382,7 @@ static const struct hawk_batch_op hawk_batch_ops[] = {
 		.waits = true, .step = hawk_step_reload),
 	HAWK_OP(HAWK_IOC_FORK, .writes = true, .arg = true, .step = hawk_step_fork),
 	HAWK_OP(HAWK_IOC_UNSHARE, .writes = true, .waits = true, .step = hawk_step_unshare),
-	HAWK_OP(HAWK_IOC_FREE, .item_flags = HAWK_ITEM_BY_KEY, .writes = true,
+	HAWK_OP(HAWK_IOC_FREE, .item_flags = HAWK_ITEM_BY_KEY, .writes = true, .yields = true,
 		.step = hawk_step_free),
 	HAWK_OP(HAWK_IOC_TRANSLATE, .step = hawk_step_translate),
 };

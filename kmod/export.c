@@ -251,14 +251,18 @@ bool hawk_export_yield(struct hawk_as *as, u64 lid, u64 deadline_ns)
 
 /**
  * hawk_export_relieve() - there is no room: revoke the oldest export that is not yet
- * @as: the space
+ * @f: file of a space; if it may not write, only exports of its own give way: who may
+ *	only read does not take from others what they made
  * @deadline_ns: how long to wait for importers, CLOCK_MONOTONIC nanoseconds
  *
  * Return: whether one has ended: the caller may try again.
  */
-bool hawk_export_relieve(struct hawk_as *as, u64 deadline_ns)
+bool hawk_export_relieve(struct hawk_file *f, u64 deadline_ns)
 {
-	struct hawk_export_filter want = { .tier = HAWK_TIER_ANY };
+	struct hawk_export_filter want = {
+		.tier = HAWK_TIER_ANY, .owner = f->writable ? NULL : f,
+	};
+	struct hawk_as *as = f->as;
 	unsigned long id = 0;
 	struct hawk_dmabuf *x;
 	bool first = false;

@@ -73,7 +73,9 @@ struct io_uring_cmd;
  * @writeback: the periodic background writer
  * @drain_lock: serialises the taking of chunks from spaces: at most one is drained;
  *	guards @drain_plan, @reclaim_pass, and of every space unclaim_at and refused.
- *	Held while moves are waited for, so nothing that ends them takes it
+ *	Held while moves are waited for, so nothing that ends them takes it; callers
+ *	from user space take it by hawk_drain_lock()
+ * @drain_wait: those callers, while another has it
  * @drain_plan: moves of the drain under way
  * @reclaim_pass: number of the pass of @reclaim
  * @reclaim: moves chunks to where they are wanted (reclaim.c)
@@ -98,6 +100,7 @@ struct hawk_device {
 	struct workqueue_struct *reclaim_wq;
 	struct delayed_work writeback;
 	struct mutex drain_lock;
+	wait_queue_head_t drain_wait;
 	struct hawk_plan drain_plan;
 	u64 reclaim_pass;
 	struct delayed_work reclaim;
@@ -551,6 +554,7 @@ struct hawk_job;
  * @item_flags: HAWK_ITEM_* that it knows
  * @writes: it changes the space: not for read-only files
  * @waits: it may need moves: it has a plan, a deadline and a tier
+ * @yields: it needs none, but may wait for importers of revoked exports
  * @arg: items use @arg
  * @step: try item @i; 0, a negative errno (both final) or HAWK_STEP_WAIT
  * @undo: give back the pin of a finished item that its caller will not learn of,
@@ -562,6 +566,7 @@ struct hawk_batch_op {
 	u32 item_flags;
 	bool writes;
 	bool waits;
+	bool yields;
 	bool arg;
 	int (*step)(struct hawk_job *job, u32 i);
 	void (*undo)(struct hawk_job *job, u32 i);
@@ -796,6 +801,8 @@ void hawk_reclaim_exit(void);
 void hawk_reclaim_starved(struct hawk_as *as);
 void hawk_reclaim_stuck(struct hawk_as *as);
 int hawk_mem_force_out(struct hawk_mem *m, bool tell);
+int hawk_drain_lock(void);
+void hawk_drain_unlock(void);
 void hawk_mem_lost(struct hawk_mem *m);
 
 /* ---- suspend (pm.c) ---- */
@@ -822,7 +829,7 @@ void hawk_ioc_export_end(void *data, bool copied);
 int hawk_ioc_export_revoke(struct hawk_file *f, void *arg);
 int hawk_ioc_frame_info(struct hawk_file *f, void *arg);
 bool hawk_export_yield(struct hawk_as *as, u64 lid, u64 deadline_ns);
-bool hawk_export_relieve(struct hawk_as *as, u64 deadline_ns);
+bool hawk_export_relieve(struct hawk_file *f, u64 deadline_ns);
 void hawk_export_revoke_mem(struct hawk_mem *m, bool all, u64 deadline_ns);
 void hawk_export_close(struct hawk_file *f);
 

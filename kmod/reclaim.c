@@ -21,6 +21,28 @@
 #define HAWK_RECLAIM_MS	1000	/* how often what may become possible is looked at */
 #define HAWK_CLAIM_MS	5000	/* how long a chunk is kept for a space that starved */
 
+/**
+ * hawk_drain_lock() - take hawk_device.drain_lock, in a call from user space
+ *
+ * Whoever has it may wait for moves, also while the system goes to sleep and until it
+ * is awake again: so who waits for it can be killed, and be frozen, which a waiter in
+ * mutex_lock() cannot.
+ *
+ * Return: 0 or -EINTR.
+ */
+int hawk_drain_lock(void)
+{
+	return wait_event_state(hawk_dev.drain_wait, mutex_trylock(&hawk_dev.drain_lock),
+				TASK_KILLABLE | TASK_FREEZABLE) ? -EINTR : 0;
+}
+
+/* Context: hawk_device.drain_lock held. */
+void hawk_drain_unlock(void)
+{
+	mutex_unlock(&hawk_dev.drain_lock);
+	wake_up_all(&hawk_dev.drain_wait);
+}
+
 /* ---- the worker ---- */
 
 static void hawk_reclaim_soon(void)
@@ -191,13 +213,23 @@ static void hawk_reclaim_work(struct work_struct *work)
 	}
 	while ((as = hawk_as_next(as)))
 		again |= hawk_reclaim_timers(as);
-	mutex_unlock(&hawk_dev.drain_lock);
+	hawk_drain_unlock();
 	if (again)
 		queue_delayed_work(hawk_dev.reclaim_wq, &hawk_dev.reclaim,
 				   msecs_to_jiffies(HAWK_RECLAIM_MS));
 }
 
 /* ---- the system wants memory ---- */
+
+/*
+ * The shrinker knows nodes but not memory cgroups, although chunks are charged to one:
+ * the kernel calls a SHRINKER_MEMCG_AWARE shrinker only for cgroups whose bit is set in
+ * a map that no module can write to, other than through a list_lru of slab objects.
+ * Nothing is lost to the system: its own shortage is answered here, wherever the chunks
+ * are charged.  A cgroup at its limit is not relieved by its chunks: a space of it that
+ * wants one more finds no memory and evicts within what it has (hawk_as_grew()), and
+ * who wants the rest of the group to have room gives the space a smaller quota.
+ */
 
 /*
  * Pages that the host tiers of a node could give back; if @want, so many of them are
@@ -333,6 +365,7 @@ void hawk_mem_lost(struct hawk_mem *m)
 int hawk_reclaim_init(void)
 {
 	mutex_init(&hawk_dev.drain_lock);
+	init_waitqueue_head(&hawk_dev.drain_wait);
 	INIT_DELAYED_WORK(&hawk_dev.reclaim, hawk_reclaim_work);
 	hawk_dev.drain_plan.max = HAWK_PLAN_MOVES;
 	hawk_dev.drain_plan.move = kmalloc_array(HAWK_PLAN_MOVES, sizeof(struct hawk_move),

@@ -224,6 +224,38 @@ int hawk_mem_remove(struct hawk_mem *m)
 	return ret;
 }
 
+static int hawk_mem_force_now(struct hawk_mem *m)
+{
+	int ret;
+
+	hawk_export_revoke_mem(m, false, ktime_get_ns() + HAWK_YIELD_NS);
+	ret = hawk_drain_lock();
+	if (ret)
+		return ret;
+	ret = hawk_mem_force_out(m, true);
+	hawk_drain_unlock();
+	return ret;
+}
+
+/* Not while somebody is emptying it: he would never come to an end. */
+static int hawk_mem_reopen(struct hawk_mem *m)
+{
+	int ret = hawk_drain_lock();
+
+	if (ret)
+		return ret;
+	hawk_dev_lock();
+	if (hawk_dev.mem[m->id] != m)
+		ret = -ENOENT;
+	else if (READ_ONCE(m->lost))
+		ret = -EIO;
+	else
+		ret = hawk_tier_leave(hawk_dev.engine, m->id, false);
+	mutex_unlock(&hawk_dev.lock);
+	hawk_drain_unlock();
+	return ret;
+}
+
 int hawk_ioc_tier_remove(struct hawk_file *f, void *data)
 {
 	const struct hawk_tier_remove *arg = data;
@@ -232,19 +264,17 @@ int hawk_ioc_tier_remove(struct hawk_file *f, void *data)
 
 	if (arg->reserved)
 		return -EOPNOTSUPP;
+	if (arg->flags == (HAWK_TIER_FORCE | HAWK_TIER_REOPEN))
+		return -EINVAL;
 	m = hawk_mem_find(arg->tier);
 	if (!m)
 		return -ENOENT;
-	if (arg->flags & HAWK_TIER_FORCE) {
-		hawk_export_revoke_mem(m, false, ktime_get_ns() + HAWK_YIELD_NS);
-		ret = mutex_lock_killable(&hawk_dev.drain_lock);
-		if (!ret) {
-			ret = hawk_mem_force_out(m, true);
-			mutex_unlock(&hawk_dev.drain_lock);
-		}
-	} else {
+	if (arg->flags & HAWK_TIER_FORCE)
+		ret = hawk_mem_force_now(m);
+	else if (arg->flags & HAWK_TIER_REOPEN)
+		ret = hawk_mem_reopen(m);
+	else
 		ret = hawk_mem_remove(m);
-	}
 	kobject_put(&m->kobj);
 	return ret;
 }

@@ -3,7 +3,9 @@
  * uring.c - batch calls submitted through io_uring
  *
  * The argument and the items are checked and copied in when the command is issued,
- * by the functions that the ioctls use.  A call that never waits is done at once.
+ * by the functions that the ioctls use.  A call that never waits is done at once; one
+ * that waits for importers only (FREE, for at most HAWK_YIELD_NS) in a thread of
+ * io_uring's when the space has exports.
  * Another runs as an asynchronous batch; when it has, a task work in the submitter
  * copies the results out and posts the completion:
  *
@@ -123,6 +125,11 @@ int hawk_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)
 	job = hawk_batch_prepare(f, _IOC_NR(cmd->cmd_op), &arg);
 	if (IS_ERR(job))
 		return PTR_ERR(job);
+	/* Exports of what is freed may have to give way first: not in the submitter. */
+	if (job->op->yields && (issue_flags & IO_URING_F_NONBLOCK) && !xa_empty(&f->as->exports)) {
+		hawk_job_put(job);
+		return -EAGAIN;
+	}
 	if (job->op->waits)
 		return hawk_uring_start(cmd, issue_flags, job, uarg, usize);
 	ret = hawk_job_run(job) ?: hawk_uring_results(job, uarg, usize);

@@ -218,6 +218,7 @@ void share_note(struct espace *sp);
 void share_all(struct embed *e);
 bool share_now(struct espace *sp);
 int embed_tier_empty(struct embed *e, u32 tier);
+int embed_tier_reopen(struct embed *e, u32 tier);
 
 /* pins.c */
 int pins_add(struct ekv *kv, struct hawk_ref ref);

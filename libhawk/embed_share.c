@@ -195,7 +195,7 @@ static int leave(struct espace *sp, u32 tier)
  * embed_tier_empty() - take all chunks of a tier from the spaces, and their quota
  *
  * Blocks that find no other place are dropped.  On failure no space gets a chunk of
- * it any more: it can be called again.
+ * it any more: it can be called again, or embed_tier_reopen().
  * Return: 0; -ENOENT; -EBUSY (blocks are pinned or being filled).
  */
 int embed_tier_empty(struct embed *e, u32 tier)
@@ -212,6 +212,18 @@ int embed_tier_empty(struct embed *e, u32 tier)
 		ret = ret ? ret : one;
 	}
 	planner_leave(e);
+	drain_end(e);
+	return ret;
+}
+
+/* embed_tier_reopen() - it stays after all.  Return: 0 or -ENOENT. */
+int embed_tier_reopen(struct embed *e, u32 tier)
+{
+	int ret;
+
+	/* not while somebody is emptying it: he would never come to an end */
+	pthread_mutex_lock(&e->drain_lock);
+	ret = hawk_tier_leave(e->engine, tier, false);
 	drain_end(e);
 	return ret;
 }

@@ -235,8 +235,13 @@ int embed_tier_add(struct hawk *h, struct hawk_tier_add *a)
 int embed_tier_del(struct hawk *h, unsigned int tier, unsigned int flags)
 {
 	struct embed *e = to_embed(h);
-	int ret = flags & HAWK_TIER_FORCE ? embed_tier_empty(e, tier) : 0;
+	int ret;
 
+	if (flags & HAWK_TIER_REOPEN) {
+		ret = embed_tier_reopen(e, tier);
+		return ret ? hawk_fail(ret, "reopening tier %u", tier) : 0;
+	}
+	ret = flags & HAWK_TIER_FORCE ? embed_tier_empty(e, tier) : 0;
 	if (ret)
 		return hawk_fail(ret, "removing tier %u: %s", tier, ret == -EBUSY ?
 				 "blocks in it are pinned or being filled" : "no such tier");

@@ -107,6 +107,11 @@ int hawk_tier_del_force(struct hawk *h, unsigned int tier)
 	return h->ops->tier_del(h, tier, HAWK_TIER_FORCE);
 }
 
+int hawk_tier_reopen(struct hawk *h, unsigned int tier)
+{
+	return h->ops->tier_del(h, tier, HAWK_TIER_REOPEN);
+}
+
 int hawk_tier_stat(struct hawk *h, unsigned int tier, struct hawk_tier_info *info)
 {
 	memset(info, 0, sizeof(*info));

@@ -143,6 +143,7 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_STATS_PAGE	(1ull << 16)	/* HAWK_MMAP_STATS */
 #define HAWK_FEAT_SEQ		(1ull << 17)	/* HAWK_IOC_SEQ, HAWK_IOC_SEQ_MAP */
 #define HAWK_FEAT_DRAFT		(1ull << 18)	/* HAWK_IOC_DRAFT_OPEN, _CLOSE */
+#define HAWK_FEAT_TIER_REOPEN	(1ull << 22)	/* HAWK_TIER_REOPEN */
 
 /**
  * struct hawk_query - what this device offers (HAWK_IOC_QUERY)
@@ -210,11 +211,12 @@ struct hawk_tier_add {
 };
 
 #define HAWK_TIER_FORCE		(1u << 0)	/* spaces must leave it */
+#define HAWK_TIER_REOPEN	(1u << 1)	/* it stays after all */
 
 /**
  * struct hawk_tier_remove - take memory away (HAWK_IOC_TIER_REMOVE)
  * @size: sizeof(struct hawk_tier_remove)
- * @flags: HAWK_TIER_FORCE or 0
+ * @flags: HAWK_TIER_FORCE, HAWK_TIER_REOPEN or 0
  * @tier: tier id
  * @reserved: must be 0
  *
@@ -228,6 +230,11 @@ struct hawk_tier_add {
  * blocks in it are pinned or being filled, or its pages are held; the kernel log
  * tells by whose space.  The tier stays closed then, no space gets a chunk of it;
  * call again; EINTR: the caller was killed, likewise.
+ *
+ * HAWK_TIER_REOPEN removes nothing: it takes back a removal by force that failed.
+ * Spaces that still have a quota in the tier, and new ones, get chunks of it again;
+ * those that have left it stay out.  0 also if it was not closed.  EINVAL: together
+ * with HAWK_TIER_FORCE; EIO: its memory is lost, nobody can use it again.
  */
 struct hawk_tier_remove {
 	__u32 size;
@@ -613,7 +620,8 @@ struct hawk_lease_release {
  * ALLOC, GET, RELOAD or UNSHARE that finds no other room revoke it: importers are
  * told (move_notify), mappings of processes are taken away (SIGBUS from then on)
  * and no new one can be made (ENODEV).  What an importer still has mapped stays
- * its own until it unmaps; only then are the blocks unpinned.
+ * its own until it unmaps; only then are the blocks unpinned.  GET and RELOAD of a
+ * file that may not write the space revoke that file's own exports only.
  *
  * Errors of items and of the call: ENOENT no such block; EAGAIN not in a tier with
  * pages, or FILLING for another file; EXDEV not in the tier of the first;

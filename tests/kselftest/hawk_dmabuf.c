@@ -498,6 +498,82 @@ TEST_F(hawk, pressure_revokes_one_at_a_time)
 		close(x[i].fd);
 }
 
+/* One revocable export of all blocks that are in the tier: their number, or an error. */
+static int export_resident(int fd, uint32_t host, uint32_t n, struct hawk_export *x)
+{
+	struct hawk_item it[HOST_BLOCKS] = { 0 };
+	uint32_t i, k;
+
+	for (i = k = 0; i < n; i++) {
+		it[k].lid = LID(i);
+		if (!one(fd, HAWK_IOC_TRANSLATE, 0, &it[k]) && HAWK_VT_TIER(it[k].vt) == host)
+			k++;
+		it[k] = (struct hawk_item){ 0 };
+	}
+	for (i = 0; i < k; i++)
+		it[i].vt = 0;
+	*x = (struct hawk_export){
+		.size = sizeof(*x), .flags = HAWK_EXPORT_REVOCABLE, .count = k,
+		.items = (uintptr_t)it,
+	};
+	return dev_call(fd, HAWK_IOC_EXPORT, x) ?: (int)k;
+}
+
+/* Who may only read makes room at his own expense, not at that of who may write. */
+TEST_F(hawk, reader_takes_only_its_own)
+{
+	const uint32_t n = 2 * MIB / BLOCK + 1;	/* one has no place in host memory */
+	struct hawk_space_create sc = space_args(2 * n);
+	int owner = dev_open(O_RDWR), fd = dev_open(O_RDONLY);
+	struct hawk_item it = { 0 };
+	struct hawk_export x;
+	uint32_t i, blk;
+	uint8_t *win, *map;
+	char *path;
+
+	if (!test_dir())
+		SKIP(return, "HAWK_TEST_DIR is not set");
+	path = temp_file("reader", 4 * MIB);
+	ASSERT_EQ(0, blk_add(self->ctl, path, 4 * MIB, &blk));
+	sc.flags = HAWK_SPACE_NAMED;
+	sc.mode = 0600;
+	strcpy((char *)sc.name, "test-reader");
+	sc.quota[self->host].max_bytes = 2 * MIB;
+	sc.quota[blk].max_bytes = 4 * MIB;
+	ASSERT_EQ(0, dev_call(owner, HAWK_IOC_SPACE_CREATE, &sc));
+	ASSERT_EQ(0, space_attach(fd, "test-reader"));
+	ASSERT_EQ(0, space_destroy(owner, "test-reader"));
+	win = map_area(owner, HAWK_MMAP_TIER(self->host), 2 * MIB, PROT_READ | PROT_WRITE);
+	ASSERT_EQ(0, make_blocks(owner, win, 0, n));
+
+	ASSERT_EQ(n - 1, export_resident(owner, self->host, n, &x));
+	map = map_area(x.fd, 0, x.bytes, PROT_READ);
+	for (i = 0; i < n; i++) {
+		it = (struct hawk_item){ .lid = LID(i) };
+		if (!one(owner, HAWK_IOC_TRANSLATE, 0, &it) && HAWK_VT_TIER(it.vt) == blk)
+			break;
+	}
+	ASSERT_LT(i, n);
+	it.vt = 0;
+	EXPECT_EQ(-EDQUOT, one(fd, HAWK_IOC_GET, 0, &it));
+	EXPECT_EQ(-EDQUOT, one(fd, HAWK_IOC_RELOAD, 0, &it));
+	EXPECT_EQ(0, touch(map)) TH_LOG("the writer's export was revoked");
+	EXPECT_EQ(0, export_revoke(owner, x.export_id, LONG));
+	munmap(map, x.bytes);
+	close(x.fd);
+
+	ASSERT_EQ(n - 1, export_resident(fd, self->host, n, &x));
+	EXPECT_EQ(0, one(fd, HAWK_IOC_GET, 0, &it)) TH_LOG("its own gives way");
+	EXPECT_TRUE(filled(frame_at(win, it.vt, BLOCK), BLOCK, i));
+	close(x.fd);
+	munmap(win, 2 * MIB);
+	close(fd);
+	close(owner);
+	EXPECT_EQ(0, tier_remove_idle(self->ctl, blk));
+	unlink(path);
+	free(path);
+}
+
 /* The end of the file is the end of its revocable exports. */
 TEST_F(hawk, close_revokes)
 {

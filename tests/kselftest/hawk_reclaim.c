@@ -254,6 +254,39 @@ TEST_F(reclaim, host_tier_leaves)
 	close(fd);
 }
 
+/* A removal that was refused is taken back: the tier is as good as before. */
+TEST_F(reclaim, host_tier_stays_after_all)
+{
+	struct tenant a = { .fd = dev_open(O_RDWR) }, b = { .fd = dev_open(O_RDWR), .seed = SEEDS };
+	struct hawk_tier_remove rm = {
+		.size = sizeof(rm), .flags = HAWK_TIER_REOPEN, .tier = self->host,
+	};
+	struct hawk_item it = { .lid = LID(3) };
+	uint32_t n = CHUNKS * CHUNK_BLOCKS;
+
+	EXPECT_EQ(0, dev_call(self->ctl, HAWK_IOC_TIER_REMOVE, &rm)) TH_LOG("it is open");
+	ASSERT_EQ(0, tenant_start(&a, self->host, CHUNK, self->blk));
+	ASSERT_EQ(0, tenant_put(&a, 0, n));
+	ASSERT_EQ(0, one(a.fd, HAWK_IOC_GET, 0, &it));
+	EXPECT_EQ(-EBUSY, tier_force(self->ctl, self->host));
+	EXPECT_EQ(1, stats_of(a.fd).chunks[self->host]);
+	EXPECT_EQ(-ENOENT, tenant_start(&b, self->host, 0, self->blk));
+	rm.flags |= HAWK_TIER_FORCE;
+	EXPECT_EQ(-EINVAL, dev_call(self->ctl, HAWK_IOC_TIER_REMOVE, &rm));
+	rm.flags = HAWK_TIER_REOPEN;
+	EXPECT_EQ(0, dev_call(self->ctl, HAWK_IOC_TIER_REMOVE, &rm));
+	/* its chunks come back to it, and a new space may have some */
+	EXPECT_EQ(0, tenant_lost(&a, 0, n));
+	EXPECT_EQ(CHUNKS, stats_of(a.fd).chunks[self->host]);
+	ASSERT_EQ(0, tenant_start(&b, self->host, 0, self->blk));
+	EXPECT_EQ(0, tenant_put(&b, 0, CHUNK_BLOCKS));
+	ASSERT_EQ(0, one(a.fd, HAWK_IOC_UNPIN, 0, &it));
+	tenant_end(&a);
+	tenant_end(&b);
+	rm.tier = HAWK_TIERS_MAX - 1;
+	EXPECT_EQ(-ENOENT, dev_call(self->ctl, HAWK_IOC_TIER_REMOVE, &rm));
+}
+
 /* With a second host tier the blocks go on living there. */
 TEST_F(reclaim, host_tier_leaves_another)
 {

@@ -86,4 +86,69 @@ TEST_F(reclaim, moves_go_on_after_resume)
 	close(stop[0]);
 }
 
+/* The state of a process, as /proc tells it; 0: it is gone. */
+static char state_of(pid_t pid)
+{
+	char path[64], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	if (f)
+		fclose(f);
+	return state;
+}
+
+static pid_t remover(int fd, uint32_t tier)
+{
+	pid_t pid = fork();
+	int ret;
+
+	if (!pid) {
+		ret = tier_force(fd, tier);
+		_exit(ret ? -ret : 0);
+	}
+	return pid;
+}
+
+/* One who removes a tier stops half way, another waits for him: both can be frozen. */
+TEST_F(reclaim, removal_goes_on_after_resume)
+{
+	struct tenant t = { .fd = dev_open(O_RDWR) };
+	int status[2] = { -1, -1 }, i, failed = 0;
+	char *slow = getenv("HAWK_TEST_SLOWDEV");
+	pid_t pid[2];
+	uint32_t blk;
+
+	if (!slow)
+		SKIP(return, "HAWK_TEST_SLOWDEV is not set");
+	if (file_write(POWER "pm_test", "freezer"))
+		SKIP(return, "this kernel has no " POWER "pm_test");
+	file_write("/sys/module/suspend/parameters/pm_test_delay", "1");
+	file_write(POWER "pm_freeze_timeout", "3000");	/* for those who cannot be frozen */
+	ASSERT_EQ(0, blk_add(self->ctl, slow, FLASH, &blk));
+	ASSERT_EQ(0, tenant_start(&t, self->host, 0, blk));
+	ASSERT_EQ(0, tenant_put(&t, 0, CHUNKS * CHUNK_BLOCKS));
+	pid[0] = remover(self->ctl, self->host);
+	while (!tier_info(self->ctl, self->host).reclaimed_bytes)
+		poll(NULL, 0, 1);
+	pid[1] = remover(self->ctl, self->host);
+	while (state_of(pid[1]) != 'D' && state_of(pid[1]) != 'Z')
+		poll(NULL, 0, 1);
+	EXPECT_EQ(0, file_write(POWER "state", "freeze")) TH_LOG("%s", strerror(errno));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(pid[i], waitpid(pid[i], &status[i], 0));
+		EXPECT_TRUE(!status[i] || WEXITSTATUS(status[i]) == ENOENT) TH_LOG("%d", status[i]);
+		failed += !!status[i];
+	}
+	EXPECT_EQ(1, failed) TH_LOG("one of them has removed it");
+	EXPECT_EQ(0, file_write(POWER "pm_test", "none"));
+	file_write(POWER "pm_freeze_timeout", "20000");
+	tenant_end(&t);
+	EXPECT_EQ(0, tier_remove_idle(self->ctl, blk));
+	ASSERT_EQ(0, host_add(self->ctl, CHUNK, &self->host));
+}
+
 TEST_HARNESS_MAIN

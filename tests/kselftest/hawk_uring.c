@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "hawk_slow.h"
+#include "hawk_models.h"
 
 #define DEPTH	64u
 
@@ -208,6 +209,45 @@ TEST_F(slow, many_in_flight)
 	}
 	for (i = 0; i < DEPTH; i++)
 		EXPECT_EQ(1, seen[i]) TH_LOG("%u", i);
+	io_uring_queue_exit(&u);
+}
+
+/*
+ * FREE of an exported block waits for an importer, at most a second: not the submitter,
+ * who may be the one that the importer waits for.
+ */
+TEST_F(slow, free_of_an_export)
+{
+	struct hawk_item it = { .lid = LID(2 * HOST_BLOCKS - 1) }, by = it;
+	struct hawk_batch b = slow_batch(&it, 1, 0);
+	struct io_uring_cqe *cqe;
+	int imp, status = -EBUSY, tries;
+	struct hawk_export x;
+	struct io_uring u;
+
+	NEEDS_URING();
+	if (model_load("importer", ""))
+		SKIP(return, "no hawk_importer.ko in HAWK_TEST_MODELS");
+	ASSERT_EQ(0, io_uring_queue_init(8, &u, 0));
+	/* a try that takes us longer than the second is none */
+	for (tries = 0; status == -EBUSY && tries < 10; tries++) {
+		ASSERT_EQ(0, one(self->fd, HAWK_IOC_GET, 0, &by));
+		ASSERT_EQ(0, export_blocks(self->fd, 2 * HOST_BLOCKS - 1, 1,
+					   HAWK_EXPORT_REVOCABLE, &x));
+		ASSERT_EQ(0, one(self->fd, HAWK_IOC_UNPIN, 0, &by));
+		imp = imp_attach(x.fd, HAWK_IMP_DYNAMIC | HAWK_IMP_HOLD);
+		ASSERT_GE(imp, 0);
+		ASSERT_EQ(0, imp_call(imp, HAWK_IMP_IOC_MAP, HAWK_IMP_BOTH));
+		put_sqe(&u, self->fd, HAWK_IOC_FREE, &b, 0, 1);
+		ASSERT_EQ(1, io_uring_submit(&u));
+		close(imp);
+		ASSERT_EQ(0, io_uring_wait_cqe(&u, &cqe));
+		EXPECT_EQ(0, cqe->res);
+		io_uring_cqe_seen(&u, cqe);
+		close(x.fd);
+		status = it.status;
+	}
+	EXPECT_EQ(0, status);
 	io_uring_queue_exit(&u);
 }
 

@@ -171,6 +171,30 @@ static void host_tier_goes(void **state)
 	fx_close(&f);
 }
 
+/* A removal that was refused is taken back. */
+static void host_tier_stays(void **state)
+{
+	struct hawk_item it = { .lid = fx_lid(0) };
+	struct fx f;
+	uint32_t n;
+
+	(void)state;
+	fx_open(&f, CHUNKS * 2 * MIB, 32 * MIB);
+	fx_put(f.kv, 0, FRAMES, 1);
+	assert_int_equal(hawk_tier_reopen(f.h, 7), -ENOENT);
+	assert_ok(hawk_tier_reopen(f.h, f.dram));
+	assert_int_equal(hawk_pin(f.kv, &it, 1), 1);
+	assert_int_equal(hawk_tier_del_force(f.h, f.dram), -EBUSY);
+	fx_put(f.kv, FRAMES, FX_CHUNK_FRAMES, 1);
+	assert_int_equal(chunks(f.kv, f.dram), 1);
+	assert_ok(hawk_tier_reopen(f.h, f.dram));
+	for (n = 0; n < FRAMES; n++)
+		assert_int_equal(fx_get(f.kv, n, 1), 0);
+	assert_int_equal(chunks(f.kv, f.dram), CHUNKS);
+	assert_int_equal(hawk_unpin(f.kv, &it, 1), 1);
+	fx_close(&f);
+}
+
 static void flash_goes(void **state)
 {
 	uint32_t n, left = 0;
@@ -281,6 +305,7 @@ int main(void)
 		cmocka_unit_test(from_nothing),
 		cmocka_unit_test(pinned),
 		cmocka_unit_test(host_tier_goes),
+		cmocka_unit_test(host_tier_stays),
 		cmocka_unit_test(flash_goes),
 		cmocka_unit_test(come_and_go),
 	};

@@ -80,6 +80,14 @@ int hawk_tier_del(struct hawk *h, unsigned int tier);
  * more, call again.
  */
 int hawk_tier_del_force(struct hawk *h, unsigned int tier);
+
+/**
+ * hawk_tier_reopen() - take a hawk_tier_del_force() that failed back
+ *
+ * Spaces that still have a quota in the tier get memory of it again, and so do new
+ * ones; those that have left it stay out.  -ENOENT; -EIO: the memory is lost.
+ */
+int hawk_tier_reopen(struct hawk *h, unsigned int tier);
 int hawk_tier_stat(struct hawk *h, unsigned int tier, struct hawk_tier_info *info);
 
 /**
