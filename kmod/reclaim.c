@@ -33,7 +33,7 @@
 int hawk_drain_lock(void)
 {
 	return wait_event_state(hawk_dev.drain_wait, mutex_trylock(&hawk_dev.drain_lock),
-				TASK_KILLABLE | TASK_FREEZABLE) ? -EINTR : 0;
+				(TASK_KILLABLE | TASK_FREEZABLE)) ? -EINTR : 0;
 }
 
 /* Context: hawk_device.drain_lock held. */

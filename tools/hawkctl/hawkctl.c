@@ -20,6 +20,7 @@ static const char usage[] =
 	"  tier add-host SIZE        add host memory; prints the tier's id\n"
 	"  tier add-blk PATH         add a block device or a file; prints the tier's id\n"
 	"  tier del ID               remove a tier that no space uses\n"
+	"  tier reopen ID            take back a removal by force that failed\n"
 	"  stats NAME                counters and times of a named space\n"
 	"\n"
 	"Options\n"
@@ -123,16 +124,33 @@ static int cmd_add_blk(struct ctl *c, const char *path)
 	return 0;
 }
 
-static int cmd_tier_del(struct ctl *c, const char *id)
+static int parse_tier(const char *id, unsigned long *t)
 {
 	char *end;
-	unsigned long t = strtoul(id, &end, 10);
 
-	if (end == id || *end || t >= HAWK_TIERS_MAX) {
-		fprintf(stderr, "hawkctl: \"%s\" is not a tier id from 0 to %u\n", id,
-			HAWK_TIERS_MAX - 1);
+	*t = strtoul(id, &end, 10);
+	if (end != id && !*end && *t < HAWK_TIERS_MAX)
+		return 0;
+	fprintf(stderr, "hawkctl: \"%s\" is not a tier id from 0 to %u\n", id,
+		HAWK_TIERS_MAX - 1);
+	return -EINVAL;
+}
+
+static int cmd_tier_reopen(struct ctl *c, const char *id)
+{
+	unsigned long t;
+
+	if (parse_tier(id, &t))
 		return 2;
-	}
+	return hawk_tier_reopen(c->dev, t) ? fail("cannot reopen the tier") : 0;
+}
+
+static int cmd_tier_del(struct ctl *c, const char *id)
+{
+	unsigned long t;
+
+	if (parse_tier(id, &t))
+		return 2;
 	if (c->force ? hawk_tier_del_force(c->dev, t) : hawk_tier_del(c->dev, t))
 		return fail("cannot remove the tier");
 	return 0;
@@ -170,6 +188,8 @@ static int run(struct ctl *c, int argc, char **argv)
 			return cmd_add_blk(c, argv[2]);
 		if (!strcmp(argv[1], "del"))
 			return cmd_tier_del(c, argv[2]);
+		if (!strcmp(argv[1], "reopen"))
+			return cmd_tier_reopen(c, argv[2]);
 	}
 	fprintf(stderr, "hawkctl: unknown command; see hawkctl --help\n");
 	return 2;
