@@ -719,14 +719,16 @@ struct hawk_compact {
 };
 
 /**
- * hawk_seq_compact_pick() - plan the compaction of the sequence that needs it most
+ * hawk_seq_compact_pick() - plan the compaction of a sequence that needs it
  * @s: the space
  * @c: @max and @src in, the plan out
  *
  * Candidates have more than 40 % of their blocks partly empty (akv.md), the last one
- * not counted; the open end of a sequence stays where it is.  Looks at a bounded number
- * of sequences and goes on from there the next time.
- * Return: 0; -ENOENT: none found this time; -ENOSPC: no run.
+ * not counted; the last segment of a sequence stays where it is, and so does what other
+ * sequences show too, unless they show all that this one does.  Looks at a bounded
+ * number of sequences and goes on from there the next time.
+ * Return: 0, to be followed by hawk_seq_compact_end(); -ENOENT: none found this time;
+ * -ENOSPC: no run.
  */
 int hawk_seq_compact_pick(struct hawk_space *s, struct hawk_compact *c);
 

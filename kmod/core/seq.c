@@ -507,8 +507,8 @@ static void rows_count(const struct hawk_space *s, const struct hawk_seg *g, str
 	r->fill = (g->tok + g->len - 1) % bt + 1;
 }
 
-static int seq_map(struct hawk_space *s, const struct hawk_list *l, struct hawk_seq_map *map,
-		   struct hawk_seg *segs)
+int hawk_list_map(struct hawk_space *s, const struct hawk_list *l, struct hawk_seq_map *map,
+		  struct hawk_seg *segs)
 {
 	const struct hawk_node *node = s->seqs->node;
 	u32 nr, n = 0, room = map->count;
@@ -552,7 +552,7 @@ int hawk_seq_map(struct hawk_space *s, struct hawk_seq_map *map, struct hawk_seg
 
 			seq_advance(s, sq, &op);
 		}
-		ret = seq_map(s, l, map, segs);
+		ret = hawk_list_map(s, l, map, segs);
 	}
 	hawk_unlock(&s->seqs->lock);
 	return ret;

@@ -183,6 +183,8 @@ int hawk_seq_append(struct hawk_space *s, struct hawk_seq *q, struct hawk_seq_op
 struct hawk_seq *hawk_seq_find(struct hawk_space *s, u32 handle);
 bool hawk_nodes_enough(const struct hawk_space *s, const struct hawk_list *l, u32 more);
 struct hawk_list *hawk_seq_own(struct hawk_space *s, struct hawk_seq *q);
+int hawk_list_map(struct hawk_space *s, const struct hawk_list *l, struct hawk_seq_map *map,
+		  struct hawk_seg *segs);
 void hawk_list_changed(struct hawk_space *s, struct hawk_list *l, bool shape);
 
 /* seqcheck.c */

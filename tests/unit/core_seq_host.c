@@ -184,6 +184,19 @@ u16 seqs_id(struct seqs *x, u32 run, u32 tok)
 	return id / 4;
 }
 
+void seqs_compact_copy(struct seqs *x, const struct hawk_compact *c)
+{
+	u32 i, j, n = 0;
+	u16 *ids = test_malloc(c->rows * SEQ_BT * sizeof(*ids));
+
+	for (i = 0; i < c->n; i++)
+		for (j = 0; j < c->src[i].len; j++)
+			ids[n++] = seqs_id(x, c->src[i].run, c->src[i].tok + j);
+	assert_in_range(n, (c->rows - 1) * SEQ_BT + 1, c->rows * SEQ_BT);
+	seqs_rows(x, c->run, 0, n, ids, false, 0, 0);
+	test_free(ids);
+}
+
 /* ---- checks ---- */
 
 u32 seqs_lids(struct seqs *x)

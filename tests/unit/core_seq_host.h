@@ -50,6 +50,9 @@ u16 seqs_id(struct seqs *x, u32 run, u32 tok);
 void seqs_rows(struct seqs *x, u32 run, u32 tok, u32 len, const u16 *ids, bool copy,
 	       u32 from_run, u32 from_tok);
 
+/* Copy what a compaction wants copied. */
+void seqs_compact_copy(struct seqs *x, const struct hawk_compact *c);
+
 /* LIDs of runs that exist. */
 u32 seqs_lids(struct seqs *x);
 /* hawk_space_check(), and each LID of a run is under rows that somebody shows or that wait. */

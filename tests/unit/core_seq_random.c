@@ -55,6 +55,10 @@ static struct {
 	u64 row[ROWS];		/* set of run << 32 | row, plus 1 */
 	u64 rng, seed, op;
 	u64 done[16], refused, nospace;
+	struct hawk_compact compact;
+	struct hawk_seg src[LEN];
+	bool compacting;
+	u64 compacted, stale;
 } t;
 
 #define EXPECT(cond)							\
@@ -161,6 +165,8 @@ static void check_rows(void)
 		if (r->copy_len)
 			rows += rows_add(r->copy_run, r->copy_tok, r->copy_len);
 	}
+	if (t.compacting)
+		rows += rows_add(t.compact.run, 0, t.compact.rows * SEQ_BT);
 	EXPECT(lids_in_rows() == rows * SEQ_LIDS);
 }
 
@@ -502,6 +508,43 @@ static void op_free(struct ref *r)
 	t.done[HAWK_SEQ_FREE]++;
 }
 
+/* Start a compaction, or end the one that is under way. */
+static void op_compact(void)
+{
+	struct hawk_seq_map map;
+	u32 i, freed = 0;
+	int ret;
+
+	if (!t.compacting) {
+		t.compact.max = 1 + below(LEN);
+		t.compact.src = t.src;
+		if (hawk_seq_compact_pick(t.x.s, &t.compact))
+			return;
+		seqs_compact_copy(&t.x, &t.compact);
+		t.compacting = true;
+		return;
+	}
+	ret = hawk_seq_compact_end(t.x.s, &t.compact, below(8));
+	t.compacting = false;
+	while (hawk_seq_reap(t.x.s, 3, &freed))
+		;
+	if (ret) {
+		EXPECT(ret == -ESTALE);
+		t.stale++;
+		return;
+	}
+	t.compacted++;
+	for (i = 0; i < SEQS; i++) {
+		map = (struct hawk_seq_map){ .seq = t.seq[i].handle };
+		if (!map.seq)
+			continue;
+		hawk_seq_map(t.x.s, &map, NULL, 0);
+		if (map.gen != t.seq[i].gen)
+			t.seq[i].copy_len = 0;
+		t.seq[i].gen = map.gen;
+	}
+}
+
 static void one_op(void)
 {
 	struct ref *r = any(true);
@@ -529,6 +572,8 @@ static void one_op(void)
 		op_truncate(r);
 	else if (pick < 92)
 		op_compose(r, below(4) ? any(true) : r);
+	else if (pick < 94)
+		op_compact();
 	else if (pick < 97)
 		pin(r);
 	else
@@ -558,8 +603,12 @@ static void random_ops(void **state)
 			if (t.seq[i].handle)
 				check_map(&t.seq[i]);
 	}
-	fprintf(stderr, "# %llu refused, %llu without segments\n",
-		(unsigned long long)t.refused, (unsigned long long)t.nospace);
+	fprintf(stderr, "# %llu refused, %llu without segments, %llu compacted, %llu stale\n",
+		(unsigned long long)t.refused, (unsigned long long)t.nospace,
+		(unsigned long long)t.compacted, (unsigned long long)t.stale);
+	assert_true(t.compacted > n / 2000 && t.stale > n / 4000);
+	if (t.compacting)
+		op_compact();
 	for (i = HAWK_SEQ_NEW; i <= HAWK_SEQ_FREE; i++)
 		assert_true(t.done[i] > n / 500);
 	for (i = 0; i < PINS; i++)
