@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * access.c - blocks are found, leased, pinned, reloaded
+ * access.c - blocks are found, leased, pinned, read where they lie, reloaded
  */
 #include "priv.h"
 
@@ -128,6 +128,65 @@ int hawk_block_unpin(struct hawk_space *s, struct hawk_ref ref)
 	if (filling)
 		hawk_note_spares(s);
 	return ret;
+}
+
+int hawk_block_read(struct hawk_space *s, u64 lid, u64 now, struct hawk_read *r)
+{
+	struct hawk_block *blk = hawk_lid_lock(s, hawk_lid_block(lid, s->block_tokens));
+	struct hawk_bucket *b;
+	int ret = 0;
+
+	if (!blk)
+		return -ENOENT;
+	b = hawk_bucket_of(s, blk);
+	r->flash = blk->state == HAWK_BLOCK_FLASH;
+	if (blk->pins >= HAWK_PINS_MAX || blk->reads >= HAWK_READS_MAX) {
+		ret = -EOVERFLOW;
+	} else if (r->flash) {
+		blk->reads++;
+		hawk_lru_touch(s, blk, now);
+	} else if (blk->state == HAWK_BLOCK_READY || blk->state == HAWK_BLOCK_EVICTING) {
+		blk->atime = now;
+		hawk_block_get_pin(s, blk);
+	} else {
+		ret = -EAGAIN;
+	}
+	if (!ret) {
+		block_ref(s, blk, &r->ref);
+		r->vt = hawk_block_vt(s, blk);
+		r->off = hawk_frame_off(s, HAWK_VT_TIER(r->vt), HAWK_VT_FRAME(r->vt));
+		r->crc = blk->crc;
+	}
+	hawk_unlock(&b->lock);
+	return ret;
+}
+
+/* A block that is on flash only, and cannot be trusted, is a miss from now on. */
+static void read_failed(struct hawk_space *s, struct hawk_block *blk)
+{
+	hawk_bucket_of(s, blk)->count[HAWK_N_RELOAD_ERRORS]++;
+	hawk_block_end(s, blk);
+}
+
+void hawk_block_read_end(struct hawk_space *s, const struct hawk_read *r, bool bad)
+{
+	struct hawk_block *blk = &s->block[r->ref.block];
+	u32 home = blk->home;	/* being read holds it still */
+
+	if (!r->flash) {
+		hawk_block_unpin(s, r->ref);
+		return;
+	}
+	hawk_lock(&s->bucket[home].lock);
+	hawk_assert(blk->gen == r->ref.gen && blk->reads);
+	blk->reads--;
+	if (bad && blk->state == HAWK_BLOCK_FLASH)
+		read_failed(s, blk);
+	else if (blk->state == HAWK_BLOCK_DYING && !hawk_block_in_use(blk))
+		hawk_block_bury(s, blk);
+	hawk_unlock(&s->bucket[home].lock);
+	hawk_map_reap(s, home);
+	hawk_note_spares(s);
 }
 
 int hawk_block_ref(struct hawk_space *s, u64 lid, u64 *vt, struct hawk_ref *ref)

@@ -266,7 +266,7 @@ int hawk_lid_free(struct hawk_space *s, u64 lid, bool *ended)
 	} else if (blk->nmaps > 1) {
 		hawk_vtlb_del(s, m);
 		hawk_map_remove(s, m);
-	} else if (blk->pins || blk->leases) {
+	} else if (blk->pins || blk->leases || blk->reads) {
 		ret = -EBUSY;
 	} else {
 		hawk_block_end(s, blk);
@@ -301,7 +301,7 @@ static int rewrite(struct hawk_space *s, struct hawk_block *blk)
 {
 	if (blk->state != HAWK_BLOCK_READY)
 		return -EAGAIN;
-	if (blk->pins > 1 || blk->leases)
+	if (blk->pins > 1 || blk->leases || blk->reads)
 		return -EBUSY;
 	hawk_index_remove(s, blk);
 	hawk_block_drop_flash(s, blk);

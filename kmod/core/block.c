@@ -19,10 +19,11 @@
  *	RELOADING  CANCELED        FLASH      completion
  *	FILLING, READY, EVICTING, FLASH, RELOADING
  *	           END             DYING      free, drop, owner gone, reload failed
- *	DYING      BURY            FREE       no move in flight, no LID left
+ *	DYING      BURY            FREE       no move or reader, no LID left
  *
  * Pins exist in FILLING, READY and EVICTING only.  A block with a move in flight
- * (HAWK_BF_MOVING) keeps both frames until the move completes, also when DYING.
+ * (HAWK_BF_MOVING) keeps both frames until the move completes, also when DYING, and
+ * one whose flash copy is being read by a gather (reads) keeps that likewise.
  */
 #include "priv.h"
 
@@ -184,7 +185,7 @@ void hawk_block_put_pin(struct hawk_space *s, struct hawk_block *blk)
 
 /*
  * Make the block unfindable.  What is in flight or named in other buckets goes
- * later: hawk_move_complete() and hawk_map_reap() bury it then.
+ * later: hawk_move_complete(), hawk_block_read_end() and hawk_map_reap() bury it then.
  */
 void hawk_block_end(struct hawk_space *s, struct hawk_block *blk)
 {
@@ -198,7 +199,7 @@ void hawk_block_end(struct hawk_space *s, struct hawk_block *blk)
 		hawk_vtlb_del(s, &s->map[m]);
 	hawk_block_event(blk, HAWK_EV_END);
 	blk->leases = 0;
-	if (!(blk->flags & HAWK_BF_MOVING))
+	if (!hawk_block_in_use(blk))
 		hawk_block_bury(s, blk);
 }
 

@@ -146,6 +146,8 @@ static int check_place(struct check *c, const struct hawk_block *blk)
 		FAIL("evicting block without flash frame or move");
 	if ((blk->flags & HAWK_BF_FLASH) && !flash)
 		FAIL("flash copy without frame");
+	if (blk->reads && !(blk->flags & HAWK_BF_FLASH))
+		FAIL("block being read has no flash copy");
 	if (blk->pins && !hawk_block_in_host(blk))
 		FAIL("pinned block is not in a host frame");
 	if (blk->state == HAWK_BLOCK_FILLING && !blk->pins)
@@ -193,7 +195,8 @@ static int check_blocks(struct check *c)
 	for (i = 0; i < s->max_blocks; i++) {
 		blk = &s->block[i];
 		if (blk->state == HAWK_BLOCK_FREE) {
-			if (blk->hframe != HAWK_NONE || blk->fframe != HAWK_NONE || blk->flags)
+			if (blk->hframe != HAWK_NONE || blk->fframe != HAWK_NONE || blk->flags ||
+			    blk->reads)
 				FAIL("free block holds something");
 			c->nfree++;
 			continue;

@@ -549,6 +549,48 @@ int hawk_block_ref(struct hawk_space *s, u64 lid, u64 *vt, struct hawk_ref *ref)
 int hawk_block_at(struct hawk_space *s, u64 vt, struct hawk_ref *ref);
 
 /**
+ * struct hawk_read - a block that is being read where it lies
+ * @ref: the block
+ * @vt: its translation: tier and frame
+ * @off: byte offset of the frame in its tier
+ * @crc: CRC32C that the bytes must have, if @flash
+ * @flash: it is on flash only; else it is pinned in a host tier
+ */
+struct hawk_read {
+	struct hawk_ref ref;
+	u64 vt;
+	u64 off;
+	u32 crc;
+	bool flash;
+};
+
+/**
+ * hawk_block_read() - keep a block where it is, in any tier, while it is read
+ * @s: the space
+ * @lid: a LID of the block
+ * @now: present time, nanoseconds
+ * @r: out, for hawk_block_read_end()
+ *
+ * No block moves and no frame is taken for it.  On flash it keeps its frame until then
+ * whatever becomes of it; it may be reloaded meanwhile, but not be forgotten or freed.
+ *
+ * Return: 0; -ENOENT; -EAGAIN (FILLING, or being reloaded); -EOVERFLOW (it has as many
+ * pins or readers as can be counted).
+ */
+int hawk_block_read(struct hawk_space *s, u64 lid, u64 now, struct hawk_read *r);
+
+/**
+ * hawk_block_read_end() - it has been read, or will not be
+ * @s: the space
+ * @r: as hawk_block_read() gave it; exactly once
+ * @bad: its bytes on flash could not be read or are not those with @r->crc: unless it
+ *	has been reloaded meanwhile it is a miss from now on
+ *
+ * Afterwards waiters for moves of the space should look again.
+ */
+void hawk_block_read_end(struct hawk_space *s, const struct hawk_read *r, bool bad);
+
+/**
  * hawk_block_reload() - bring it into a host tier
  * @s: the space
  * @lid: a LID of the block

@@ -20,8 +20,8 @@
  * copy; parked is where only this file takes it from.  So it does no harm if somebody
  * misses that a drain has begun and pushes a frame: the next look finds it on its
  * list.  And a chunk with a frame in a thread's hands is not empty, as that frame is
- * not parked yet.  Moves in flight keep both frames of their block, so no I/O is under
- * way to or from an empty chunk.
+ * not parked yet.  Moves in flight keep both frames of their block, and gathers those that
+ * they read, so no I/O is under way to or from an empty chunk.
  *
  * Frame.block and next are read here without a lock to find the lock to take, and
  * looked at again under it.  A parked mark is written with release and read with
@@ -148,6 +148,8 @@ static int give_up_flash(struct hawk_space *s, struct hawk_block *blk, u32 flags
 	bool listed = blk->flags & HAWK_BF_LRU;
 	int ret;
 
+	if (blk->reads)
+		return -EAGAIN;	/* it ends as a move does */
 	if (blk->state != HAWK_BLOCK_FLASH) {
 		hawk_lru_del(s, blk);
 		hawk_block_drop_flash(s, blk);
@@ -180,8 +182,9 @@ static int take_used(struct hawk_space *s, u32 tier, u32 frame, u32 nr, u32 flag
 	for (;;) {
 		hawk_lock(&b->lock);
 		if (hawk_load(&s->win[tier].frame[frame].block) != nr ||
-		    hawk_load(&blk->home) != home || (blk->flags & HAWK_BF_MOVING))
-			ret = -EAGAIN;
+		    hawk_load(&blk->home) != home || (blk->flags & HAWK_BF_MOVING) ||
+		    blk->state == HAWK_BLOCK_DYING)
+			ret = -EAGAIN;	/* the last one to use it buries what has ended */
 		else if (blk->htier == tier && blk->hframe == frame)
 			ret = give_up_host(s, blk, flags, w);
 		else

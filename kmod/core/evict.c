@@ -33,7 +33,7 @@ int hawk_want_ask(struct hawk_space *s, struct hawk_want *w, u32 home, u32 res,
 	return -ENOBUFS;
 }
 
-/* A leased block may not be forgotten: let the next search not meet it again. */
+/* A leased block, or one being read, may not be forgotten: let the next search not meet it. */
 static void pass_over(struct hawk_space *s, struct hawk_block *blk)
 {
 	hawk_lru_del(s, blk);
@@ -47,7 +47,7 @@ static struct hawk_block *victim(struct hawk_space *s, struct hawk_bucket *b, u3
 
 	for (nr = b->lru[tier].lru; nr != HAWK_NONE && n < HAWK_SCAN_MAX; nr = prev, n++) {
 		prev = s->block[nr].lru_prev;
-		if (!s->block[nr].leases)
+		if (!s->block[nr].leases && !s->block[nr].reads)
 			return &s->block[nr];
 		pass_over(s, &s->block[nr]);
 	}
@@ -75,7 +75,7 @@ static u32 flash_reclaim(struct hawk_space *s, struct hawk_bucket *b, u32 tier, 
 	for (nr = b->lru[htier].mru; nr != HAWK_NONE && n < HAWK_SCAN_MAX; nr = next) {
 		blk = &s->block[nr];
 		next = blk->lru_next;
-		if (!(blk->flags & HAWK_BF_FLASH) || blk->ftier != tier) {
+		if (!(blk->flags & HAWK_BF_FLASH) || blk->ftier != tier || blk->reads) {
 			n++;
 			continue;
 		}

@@ -35,6 +35,26 @@ static inline bool hawk_lid_fits(u64 lid, u32 layers, u32 head_groups)
 	       hawk_lid_head(lid) < head_groups;
 }
 
+/*
+ * May a space make such a block?  Rank @rank of @degree keeps an equal share of the head
+ * groups, one behind the other; @degree 0: it keeps all.
+ * Return: 0; -EINVAL: not of this geometry; -EREMOTE: another rank's.
+ */
+static inline int hawk_lid_check(u64 lid, u32 layers, u32 head_groups, u32 rank, u32 degree)
+{
+	if (!hawk_lid_fits(lid, layers, head_groups))
+		return -EINVAL;
+	if (degree && hawk_lid_head(lid) / (head_groups / degree) != rank)
+		return -EREMOTE;
+	return 0;
+}
+
+/* Whether @rank and @degree make sense for a space of @head_groups. */
+static inline bool hawk_slice_fits(u32 rank, u32 degree, u32 head_groups)
+{
+	return degree ? rank < degree && !(head_groups % degree) : !rank;
+}
+
 /* The LID of the block that holds token tok of @lid. */
 static inline u64 hawk_lid_block(u64 lid, u32 block_tokens)
 {

@@ -68,7 +68,8 @@ static void write_done(struct hawk_space *s, struct hawk_block *blk, const struc
 	b->moving[m->src_tier]--;
 	blk->flags &= ~HAWK_BF_MOVING;
 	if (blk->state == HAWK_BLOCK_DYING) {
-		hawk_block_bury(s, blk);
+		if (!hawk_block_in_use(blk))
+			hawk_block_bury(s, blk);
 		return;
 	}
 	if (m->result) {
@@ -107,7 +108,8 @@ static void read_done(struct hawk_space *s, struct hawk_block *blk, const struct
 	b->moving[m->dst_tier]--;
 	blk->flags &= ~HAWK_BF_MOVING;
 	if (blk->state == HAWK_BLOCK_DYING) {
-		hawk_block_bury(s, blk);
+		if (!hawk_block_in_use(blk))
+			hawk_block_bury(s, blk);
 	} else if (!m->result) {
 		b->count[HAWK_N_RELOADS]++;
 		hawk_block_event(blk, HAWK_EV_LOADED);

@@ -24,6 +24,7 @@
 #define HAWK_PEEK		2	/* neighbours asked before an eviction */
 #define HAWK_ALIAS_MAX		4096	/* LIDs of one block */
 #define HAWK_PINS_MAX		0x7fffffffu	/* pins of one block */
+#define HAWK_READS_MAX		0xffffu		/* readers of one block on flash */
 #define HAWK_NO_TIER		0xff
 #define HAWK_TIER_SLICE		1024	/* chunks looked at while others wait for a tier's lock */
 
@@ -163,6 +164,7 @@ struct hawk_block {
 	u8 ftier;
 	u8 state;
 	u8 flags;
+	u16 reads;		/* readers of fframe, which the block keeps meanwhile */
 } __attribute__((aligned(64)));	/* one cache line: the key is kept apart */
 
 struct hawk_key {
@@ -307,6 +309,12 @@ static inline bool hawk_block_in_host(const struct hawk_block *blk)
 {
 	return blk->state == HAWK_BLOCK_FILLING || blk->state == HAWK_BLOCK_READY ||
 	       blk->state == HAWK_BLOCK_EVICTING;
+}
+
+/* Its frames are in use: it keeps both, also when it has ended. */
+static inline bool hawk_block_in_use(const struct hawk_block *blk)
+{
+	return blk->flags & HAWK_BF_MOVING || blk->reads;
 }
 
 /* The link of a free block or LID slot; inline, as @res is mostly known. */
