@@ -2,21 +2,34 @@
 /*
  * async.c - batches that run on a work queue: to the ring, to io_uring, canceled
  *
- * An asynchronous batch holds its file and is on hawk_file.jobs from its start
- * until it has run.  Canceling only tells it to stop: its completions come from
+ * An asynchronous batch, or gather, holds its file and is on hawk_file.jobs from its
+ * start until it has run.  Canceling only tells it to stop: its completions come from
  * where they always do, so none is lost and none comes twice.
  */
 #include "hawk.h"
 
+/* It is under way: HAWK_IOC_CANCEL finds it. */
+void hawk_task_begin(struct hawk_file *f, struct hawk_task *task, u64 user_data)
+{
+	task->user_data = user_data;
+	spin_lock(&f->jobs_lock);
+	list_add_tail(&task->node, &f->jobs);
+	spin_unlock(&f->jobs_lock);
+}
+
+void hawk_task_end(struct hawk_file *f, struct hawk_task *task)
+{
+	spin_lock(&f->jobs_lock);
+	list_del(&task->node);
+	spin_unlock(&f->jobs_lock);
+}
+
 static void hawk_async_work(struct work_struct *work)
 {
 	struct hawk_job *job = container_of(work, struct hawk_job, work);
-	struct hawk_file *f = job->f;
 
 	hawk_job_run(job);
-	spin_lock(&f->jobs_lock);
-	list_del(&job->file_node);
-	spin_unlock(&f->jobs_lock);
+	hawk_task_end(job->f, &job->task);
 	job->done(job);
 }
 
@@ -32,9 +45,7 @@ void hawk_async_start(struct hawk_job *job, void (*done)(struct hawk_job *job))
 	kref_get(&f->ref);
 	job->done = done;
 	INIT_WORK(&job->work, hawk_async_work);
-	spin_lock(&f->jobs_lock);
-	list_add_tail(&job->file_node, &f->jobs);
-	spin_unlock(&f->jobs_lock);
+	hawk_task_begin(f, &job->task, job->arg.user_data);
 	queue_work(hawk_dev.batch_wq, &job->work);
 }
 
@@ -50,7 +61,7 @@ void hawk_async_end(struct hawk_job *job)
 /* Tell a batch to stop.  It is under way, or has ended but not been freed. */
 void hawk_async_cancel(struct hawk_job *job)
 {
-	WRITE_ONCE(job->canceled, true);
+	WRITE_ONCE(job->task.canceled, true);
 	wake_up_all(&job->as->wait);
 }
 
@@ -98,7 +109,7 @@ int hawk_ioc_cancel(struct hawk_file *f, void *arg)
 {
 	struct hawk_cancel *c = arg;
 	bool all = c->flags & HAWK_CANCEL_ALL;
-	struct hawk_job *job;
+	struct hawk_task *task;
 
 	if (c->reserved)
 		return -EOPNOTSUPP;
@@ -106,11 +117,11 @@ int hawk_ioc_cancel(struct hawk_file *f, void *arg)
 		return -EINVAL;
 	c->batches = 0;
 	spin_lock(&f->jobs_lock);
-	list_for_each_entry(job, &f->jobs, file_node) {
-		if (!all && job->arg.user_data != c->user_data)
+	list_for_each_entry(task, &f->jobs, node) {
+		if (!all && task->user_data != c->user_data)
 			continue;
 		c->batches++;
-		WRITE_ONCE(job->canceled, true);
+		WRITE_ONCE(task->canceled, true);
 	}
 	spin_unlock(&f->jobs_lock);
 	if (!c->batches)

@@ -24,10 +24,13 @@ static int hawk_item_check(struct hawk_job *job, const struct hawk_item *it)
 	return 0;
 }
 
-/* A new LID must be one of the space's geometry. */
-static bool hawk_item_fits(struct hawk_job *job, u64 lid)
+/* A new LID must be one of the space's geometry, and of its slice. */
+static int hawk_item_check_lid(struct hawk_job *job, u64 lid)
 {
-	return hawk_lid_fits(lid, job->as->info.layers, job->as->info.head_groups);
+	const struct hawk_space_info *info = &job->as->info;
+
+	return hawk_lid_check(lid, info->layers, info->head_groups, info->tp_rank,
+			      info->tp_degree);
 }
 
 /* For the caller to see: the LID of the block, not of a token in it. */
@@ -75,12 +78,10 @@ static int hawk_step_alloc(struct hawk_job *job, u32 i)
 {
 	struct hawk_item *it = &job->items[i];
 	struct hawk_ref ref;
-	int ret = hawk_item_check(job, it);
+	int ret = hawk_item_check(job, it) ?: hawk_item_check_lid(job, it->lid);
 
 	if (ret)
 		return ret;
-	if (!hawk_item_fits(job, it->lid))
-		return -EINVAL;
 	hawk_item_round(job, it);
 	ret = hawk_alloc_block(job, it);
 	if (ret == HAWK_STEP_WAIT)
@@ -317,12 +318,10 @@ static int hawk_step_unpin(struct hawk_job *job, u32 i)
 static int hawk_step_fork(struct hawk_job *job, u32 i)
 {
 	struct hawk_item *it = &job->items[i];
-	int ret = hawk_item_check(job, it);
+	int ret = hawk_item_check(job, it) ?: hawk_item_check_lid(job, it->arg);
 
 	if (ret)
 		return ret;
-	if (!hawk_item_fits(job, it->arg))
-		return -EINVAL;
 	hawk_item_round(job, it);
 	ret = hawk_block_fork(job->as->space, it->lid, it->arg);
 	it->vt = hawk_space_translate(job->as->space, it->lid);

@@ -42,6 +42,7 @@
 
 #include "compat.h"
 #include "core/core.h"
+#include "core/gather.h"
 #include "provider.h"
 
 #define HAWK_CHUNK_SHIFT	21
@@ -421,7 +422,7 @@ bool hawk_cq_readable(struct hawk_cq *cq);
  * @drafts: this file's draft rings, id -> struct hawk_draft_mem (draft.c); its
  *	xa_lock decides between a ring's mapping and its end
  * @jobs_lock: guards @jobs; taken with no other held
- * @jobs: asynchronous batches under way, hawk_job.file_node
+ * @jobs: asynchronous batches and gathers under way, hawk_task.node
  * @user: who opened it and is charged for what it pins
  * @memlock_exempt: opened with CAP_IPC_LOCK: nothing is charged
  * @memlock_told: it has met the limit, and the log says so
@@ -540,6 +541,29 @@ int hawk_ioc_tier_info(struct hawk_file *f, void *arg);
 int hawk_ioc_pin_query(struct hawk_file *f, void *arg);
 int hawk_ioc_cancel(struct hawk_file *f, void *arg);
 
+/* ---- asynchronous work of a file (async.c) ---- */
+
+/**
+ * struct hawk_task - a batch or gather that runs on a work queue and can be canceled
+ * @node: in hawk_file.jobs
+ * @user_data: by which HAWK_IOC_CANCEL finds it
+ * @canceled: told to stop
+ */
+struct hawk_task {
+	struct list_head node;
+	u64 user_data;
+	bool canceled;
+};
+
+void hawk_task_begin(struct hawk_file *f, struct hawk_task *task, u64 user_data);
+void hawk_task_end(struct hawk_file *f, struct hawk_task *task);
+
+/* The caller does not want the rest of it any more. */
+static inline bool hawk_task_stopped(const struct hawk_file *f, const struct hawk_task *task)
+{
+	return READ_ONCE(task->canceled) || READ_ONCE(f->closed);
+}
+
 /* ---- batches (batch.c, batch_ops.c, job.c, async.c, uring.c) ---- */
 
 #define HAWK_PLAN_MOVES		64	/* moves gathered before they are started */
@@ -629,8 +653,7 @@ struct hawk_asker {
  * @settle: an item found no room; chunks on their way are to be waited for
  * @settled: they have been, and none has come: no room is final
  * @async: results go to the ring
- * @canceled: told to stop
- * @file_node: of an asynchronous job, in hawk_file.jobs
+ * @task: how it is told to stop
  * @done: of an asynchronous job: reports its end, called once
  * @uring: io_uring command that it answers, or NULL
  * @work: runs an asynchronous job
@@ -659,8 +682,7 @@ struct hawk_job {
 	bool settle;
 	bool settled;
 	bool async;
-	bool canceled;
-	struct list_head file_node;
+	struct hawk_task task;
 	void (*done)(struct hawk_job *job);
 	struct io_uring_cmd *uring;
 	struct work_struct work;
@@ -690,7 +712,7 @@ int hawk_async_ring(struct hawk_job *job, struct hawk_batch *arg);
 /* Its caller does not want the rest of it any more. */
 static inline bool hawk_job_stopped(const struct hawk_job *job)
 {
-	return READ_ONCE(job->canceled) || READ_ONCE(job->f->closed);
+	return hawk_task_stopped(job->f, &job->task);
 }
 
 /* ---- moves (move.c) ---- */
@@ -709,6 +731,7 @@ enum hawk_stage {
  * @as: its space, referenced
  * @job: the batch that waits for it, referenced, or NULL
  * @item: of @job
+ * @bytes: to be moved: those of a block, or of several by a gather
  * @ret: bytes moved or a negative errno, set by the one who ends the I/O
  * @start: when it began, nanoseconds
  * @work: ends it where sleeping is allowed
@@ -724,6 +747,7 @@ struct hawk_io {
 	struct hawk_as *as;
 	struct hawk_job *job;
 	u32 item;
+	u32 bytes;
 	long ret;
 	u64 start;
 	struct work_struct work;
@@ -745,7 +769,78 @@ void hawk_io_end(struct hawk_io *io, long ret);
 bool hawk_stage_wanted(const struct hawk_io *io);
 void hawk_stage_start(struct hawk_io *io);
 bool hawk_stage_next(struct hawk_io *io);
+void hawk_stage_alloc(struct hawk_io *io);
 void hawk_stage_free(struct hawk_io *io);
+void hawk_io_failed(struct hawk_mem *m, bool write, u32 bytes, u64 off, int ret);
+
+/* ---- gathers (gather.c, gather_io.c) ---- */
+
+struct hawk_gather_call;
+
+/**
+ * struct hawk_gather_io - one transfer of a gather
+ * @io: how it is made; its move tells the driver where
+ * @c: the gather, referenced
+ * @at: first place in the buffer
+ * @n: places, neighbours in their tier
+ * @again: place that is being read again, through staging pages
+ */
+struct hawk_gather_io {
+	struct hawk_io io;
+	struct hawk_gather_call *c;
+	u32 at;
+	u32 n;
+	u32 again;
+};
+
+/**
+ * struct hawk_gather_call - a gather under way
+ * @ref: the caller or the work queue, and every transfer
+ * @f: the file, referenced
+ * @as: its space
+ * @task: how it is told to stop
+ * @set: rows, blocks, places
+ * @deadline_ns: when no transfer begins any more, 0: none
+ * @async: results go to the ring
+ * @left: transfers not ended, and one while they are being started
+ * @page: the buffer's pages, pinned until @left is 0
+ * @bv: the same for drivers
+ * @npages: how many
+ * @charged: blocks charged to RLIMIT_MEMLOCK for them
+ * @run: the transfers
+ * @nruns: how many
+ * @start: when the first began, nanoseconds
+ * @end: when the last one of a tier ended, nanoseconds
+ * @moved: blocks that came
+ * @work: runs an asynchronous one
+ */
+struct hawk_gather_call {
+	struct kref ref;
+	struct hawk_file *f;
+	struct hawk_as *as;
+	struct hawk_task task;
+	struct hawk_gather_set set;
+	u64 deadline_ns;
+	bool async;
+	atomic_t left;
+	struct page **page;
+	struct bio_vec *bv;
+	u32 npages;
+	u32 charged;
+	struct hawk_gather_io *run;
+	u32 nruns;
+	u64 start;
+	u64 end[HAWK_TIERS_MAX];
+	atomic_t moved;
+	struct work_struct work;
+};
+
+int hawk_ioc_gather(struct hawk_file *f, void *data);
+void hawk_gather_put(struct hawk_gather_call *c);
+void hawk_gather_over(struct hawk_gather_call *c);
+int hawk_gather_runs(struct hawk_gather_call *c, struct hawk_gather *arg);
+void hawk_gather_start(struct hawk_gather_call *c);
+int hawk_gather_wait(struct hawk_gather_call *c);
 
 /* ---- traces (trace.c) ---- */
 

@@ -37,6 +37,7 @@ union hawk_ioctl_arg {
 	struct hawk_frame_info frame_info;
 	struct hawk_draft_open draft_open;
 	struct hawk_draft_close draft_close;
+	struct hawk_gather gather;
 };
 
 #define HAWK_CALL_ADMIN		(1u << 0)	/* needs CAP_SYS_ADMIN */
@@ -179,6 +180,8 @@ static const struct hawk_call hawk_calls[] = {
 		  hawk_ioc_draft_open),
 	HAWK_CALL(HAWK_IOC_DRAFT_CLOSE, hawk_draft_close, head, 0, HAWK_CALL_SPACE,
 		  hawk_ioc_draft_close),
+	HAWK_CALL(HAWK_IOC_GATHER, hawk_gather, tier, HAWK_BATCH_ASYNC, HAWK_CALL_SPACE,
+		  hawk_ioc_gather),
 };
 
 static const struct hawk_call *hawk_call_find(unsigned int cmd)

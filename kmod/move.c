@@ -82,7 +82,7 @@ static int hawk_io_result(struct hawk_io *io)
 {
 	if (io->ret < 0)
 		return io->ret;
-	if (io->ret != io->as->info.block_bytes)
+	if (io->ret != io->bytes)
 		return -EIO;
 	if (io->move.kind == HAWK_MOVE_WRITE && io->stage != HAWK_STAGE_FETCH)
 		io->move.crc = hawk_io_crc(io);
@@ -90,6 +90,15 @@ static int hawk_io_result(struct hawk_io *io)
 		 io->move.crc != hawk_io_crc(io))
 		return -EILSEQ;
 	return 0;
+}
+
+/* A transfer has failed: the one who knows counts it and tells the log why. */
+void hawk_io_failed(struct hawk_mem *m, bool write, u32 bytes, u64 off, int ret)
+{
+	atomic64_inc(&m->io_errors);
+	pr_err_ratelimited("tier %u: %s of %u bytes at offset %llu failed: %d%s\n", m->id,
+			   write ? "write" : "read", bytes, off, ret,
+			   ret == -EILSEQ ? " (checksum)" : "");
 }
 
 static void hawk_io_account(struct hawk_io *io)
@@ -111,11 +120,7 @@ static void hawk_io_account(struct hawk_io *io)
 			this_cpu_add(m->count->read, io->as->info.block_bytes);
 		return;
 	}
-	atomic64_inc(&m->io_errors);
-	pr_err_ratelimited("tier %u: %s of %u bytes at offset %llu failed: %d%s\n", m->id,
-			   write ? "write" : "read", io->as->info.block_bytes,
-			   write ? mv->dst_off : mv->src_off, mv->result,
-			   mv->result == -EILSEQ ? " (checksum)" : "");
+	hawk_io_failed(m, write, io->bytes, write ? mv->dst_off : mv->src_off, mv->result);
 }
 
 /* One move less for the item; the last one makes it ready for its next step. */
@@ -277,6 +282,7 @@ void hawk_plan_start(struct hawk_as *as, struct hawk_job *job, struct hawk_plan 
 			kref_get(&job->ref);
 			io->item = item[i];
 		}
+		io->bytes = as->info.block_bytes;
 		io->bv = &io->bv_one;
 		io->stage = HAWK_STAGE_NONE;
 		io->start = ktime_get_ns();

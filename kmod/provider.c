@@ -49,7 +49,7 @@ static void hawk_prov_xfer(struct hawk_mem *m, struct hawk_io *io, u64 off, bool
 {
 	io->xfer = (struct hawk_provider_xfer) {
 		.off = off,
-		.len = io->as->info.block_bytes,
+		.len = io->bytes,
 		.write = write,
 		.bv = io->bv,
 		.nbv = io->nbv,

@@ -22,7 +22,7 @@ struct module;
 /**
  * struct hawk_provider_xfer - bytes to be moved between the tier and pages
  * @off: byte offset in the tier, page-aligned
- * @len: bytes, whole pages
+ * @len: bytes, whole pages: one block, or several that are neighbours
  * @write: into the tier
  * @bv: the pages; they stay until hawk_provider_done()
  * @nbv: entries of @bv

@@ -214,8 +214,7 @@ static int hawk_as_create_check(const struct hawk_space_create *arg)
 {
 	u32 t;
 
-	if (arg->reserved || arg->seqs || arg->segs || arg->token_bytes || arg->planes ||
-	    arg->tp_rank || arg->tp_degree)
+	if (arg->reserved || arg->seqs || arg->segs || arg->token_bytes || arg->planes)
 		return -EOPNOTSUPP;
 	if (!arg->block_bytes || arg->block_bytes > HAWK_CHUNK_BYTES ||
 	    arg->block_bytes % HAWK_FRAME_ALIGN)
@@ -224,7 +223,8 @@ static int hawk_as_create_check(const struct hawk_space_create *arg)
 	    !arg->layers || arg->layers > HAWK_LID_LAYER_MAX + 1 ||
 	    !arg->head_groups || arg->head_groups > HAWK_LID_HEAD_MAX + 1)
 		return -EINVAL;
-	if (!arg->max_blocks || arg->max_blocks > HAWK_BLOCKS_MAX)
+	if (!arg->max_blocks || arg->max_blocks > HAWK_BLOCKS_MAX ||
+	    !hawk_slice_fits(arg->tp_rank, arg->tp_degree, arg->head_groups))
 		return -EINVAL;
 	if (arg->buckets && (!is_power_of_2(arg->buckets) || arg->buckets > 512))
 		return -EINVAL;
@@ -290,6 +290,8 @@ static struct hawk_as *hawk_as_alloc(const struct hawk_space_create *arg)
 	as->info.dtype = arg->dtype;
 	as->info.model_id = arg->model_id;
 	as->info.max_blocks = arg->max_blocks;
+	as->info.tp_rank = arg->tp_rank;
+	as->info.tp_degree = arg->tp_degree;
 	memcpy(as->info.name, arg->name, HAWK_NAME_MAX);
 	INIT_LIST_HEAD(&as->node);
 	INIT_LIST_HEAD(&as->name_node);

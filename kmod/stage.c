@@ -36,7 +36,7 @@ bool hawk_stage_wanted(const struct hawk_io *io)
  * A move must not fail for want of memory.  The owner of the space pays: what is
  * staged counts in its memory cgroup, and what it may not have more of is growth.
  */
-static void hawk_stage_alloc(struct hawk_io *io)
+void hawk_stage_alloc(struct hawk_io *io)
 {
 	gfp_t gfp = GFP_NOIO | __GFP_NOFAIL | __GFP_ACCOUNT;
 	u32 i, pages = io->as->info.block_bytes >> PAGE_SHIFT;

@@ -41,11 +41,11 @@ static void hawk_blk_end(struct kiocb *iocb, long ret)
 static void hawk_blk_submit(struct hawk_mem *m, struct hawk_io *io)
 {
 	bool write = io->move.kind == HAWK_MOVE_WRITE;
-	u32 bytes = io->as->info.block_bytes;
 	struct iov_iter iter;
 	ssize_t ret;
 
-	iov_iter_bvec(&iter, write ? ITER_SOURCE : ITER_DEST, io->bv, io->nbv, bytes);
+	iov_iter_bvec(&iter, write ? ITER_SOURCE : ITER_DEST, io->bv, io->nbv,
+		      io->bytes);
 	init_sync_kiocb(&io->iocb, m->file);
 	io->iocb.ki_pos = write ? io->move.dst_off : io->move.src_off;
 	io->iocb.ki_complete = hawk_blk_end;

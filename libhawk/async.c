@@ -2,8 +2,8 @@
 /*
  * async.c - asynchronous batches: a queue and the movers that work it off
  *
- * A job is the caller's batch with a copy of its items.  Room for all of its
- * completions is reserved before it is queued.  The end of a handle cancels jobs
+ * A job is the caller's batch with a copy of its items, or a gather.  Room for all of
+ * its completions is reserved before it is queued.  The end of a handle cancels jobs
  * not begun and waits for the one that a mover has.
  */
 #include <stdlib.h>
@@ -16,13 +16,38 @@ struct ejob {
 	unsigned int op;
 	u64 start;
 	bool stop;		/* canceled; atomic */
+	struct egather *gather;	/* or NULL: a batch */
+	u64 user_data;
 	struct hawk_batch b;
 	struct hawk_item item[];
 };
 
+static void enqueue(struct embed *e, struct ejob *job)
+{
+	pthread_mutex_lock(&e->job_lock);
+	job->kv->jobs++;
+	*(e->job_last ? &e->job_last->next : &e->job_first) = job;
+	e->job_last = job;
+	pthread_cond_signal(&e->job_cond);
+	pthread_mutex_unlock(&e->job_lock);
+}
+
+/* The gather is the mover's from now on: it has its completions reserved.  0 or -ENOMEM. */
+int async_gather(struct ekv *kv, struct egather *g)
+{
+	struct ejob *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return hawk_fail(-ENOMEM, "an asynchronous gather");
+	job->kv = kv;
+	job->gather = g;
+	job->user_data = egather_user_data(g);
+	enqueue(kv->sp->e, job);
+	return 0;
+}
+
 int async_submit(struct ekv *kv, unsigned int op, struct hawk_batch *b)
 {
-	struct embed *e = kv->sp->e;
 	struct ejob *job;
 
 	if (!kv->base.ring)
@@ -40,15 +65,12 @@ int async_submit(struct ekv *kv, unsigned int op, struct hawk_batch *b)
 	job->op = op;
 	job->start = now_ns();
 	job->stop = false;
+	job->gather = NULL;
+	job->user_data = b->user_data;
 	job->b = *b;
 	memcpy(job->item, (void *)(uintptr_t)b->items, b->count * sizeof(job->item[0]));
 	job->b.items = (uintptr_t)job->item;
-	pthread_mutex_lock(&e->job_lock);
-	kv->jobs++;
-	*(e->job_last ? &e->job_last->next : &e->job_first) = job;
-	e->job_last = job;
-	pthread_cond_signal(&e->job_cond);
-	pthread_mutex_unlock(&e->job_lock);
+	enqueue(kv->sp->e, job);
 	b->done = 0;
 	b->prefix = 0;
 	return 0;
@@ -101,7 +123,7 @@ static u32 stop_jobs(struct ejob *job, struct ekv *kv, const struct hawk_cancel 
 	for (; job; job = job->next) {
 		if (job->kv != kv)
 			continue;
-		if (!(c->flags & HAWK_CANCEL_ALL) && job->b.user_data != c->user_data)
+		if (!(c->flags & HAWK_CANCEL_ALL) && job->user_data != c->user_data)
 			continue;
 		__atomic_store_n(&job->stop, true, __ATOMIC_RELAXED);
 		n++;
@@ -121,23 +143,34 @@ int embed_cancel(struct hawk_kv *base, struct hawk_cancel *c)
 	return c->batches ? 0 : hawk_fail(-ENOENT, "no such batch is under way");
 }
 
+static void get(struct ejob *job)
+{
+	int ret = embed_get(job->kv, job->op, &job->b, post_item, &job->stop);
+
+	if (ret)
+		refuse(job, ret);
+	estats_batch(job->kv->sp, job->op, &job->b, job->start);
+}
+
 /* The mover has taken @job off the queue. */
 static void work(struct embed *e, struct ejob *job)
 {
 	struct ekv *kv = job->kv;
 	struct ejob **pp;
-	int ret;
 
-	ret = embed_get(kv, job->op, &job->b, post_item, &job->stop);
-	if (ret)
-		refuse(job, ret);
-	estats_batch(kv->sp, job->op, &job->b, job->start);
+	if (job->gather)
+		egather_run(job->gather, &job->stop);
+	else
+		get(job);
 	pthread_mutex_lock(&e->job_lock);
 	for (pp = &e->job_busy; *pp != job; pp = &(*pp)->next)
 		;
 	*pp = job->next;
 	pthread_mutex_unlock(&e->job_lock);
-	post_batch(job);
+	if (job->gather)
+		egather_end(job->gather);
+	else
+		post_batch(job);
 	free(job);
 	pthread_mutex_lock(&e->job_lock);
 	kv->jobs--;
@@ -180,6 +213,8 @@ void async_drain(struct ekv *kv)
 	for (pp = &e->job_first; (job = *pp);) {
 		if (job->kv == kv) {
 			*pp = job->next;
+			if (job->gather)
+				egather_abandon(job->gather);
 			free(job);
 			kv->jobs--;
 		} else {

@@ -54,6 +54,10 @@ int hawk_check_space(const struct hawk_space_create *c)
 	if (!c->max_blocks || c->max_blocks > HAWK_BLOCKS_MAX)
 		return hawk_fail(-EINVAL, "max_blocks %u: 1 to %u", c->max_blocks,
 				 HAWK_BLOCKS_MAX);
+	if (c->tp_degree ? c->tp_rank >= c->tp_degree || c->head_groups % c->tp_degree :
+			   c->tp_rank != 0)
+		return hawk_fail(-EINVAL, "rank %u of %u ranks with %u head groups in all",
+				 c->tp_rank, c->tp_degree, c->head_groups);
 	if (c->buckets > 512 || (c->buckets & (c->buckets - 1)))
 		return hawk_fail(-EINVAL, "buckets %u: 0 or a power of two up to 512",
 				 c->buckets);

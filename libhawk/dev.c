@@ -245,6 +245,11 @@ static int dev_batch(struct hawk_kv *kv, unsigned int op, struct hawk_batch *b)
 	return call(to_dev_kv(kv)->fd, op, b, "a batch call");
 }
 
+static int dev_gather(struct hawk_kv *kv, struct hawk_gather *g)
+{
+	return call(to_dev_kv(kv)->fd, HAWK_IOC_GATHER, g, "gathering blocks");
+}
+
 static int dev_lease_end(struct hawk_kv *kv, uint64_t lease)
 {
 	struct hawk_lease_release r = { .size = sizeof(r), .lease = lease };
@@ -338,6 +343,7 @@ static const struct hawk_ops dev_ops = {
 	.kv_stats_page = dev_kv_stats_page,
 	.kv_fd = dev_kv_fd,
 	.batch = dev_batch,
+	.gather = dev_gather,
 	.lease_end = dev_lease_end,
 	.ring_open = dev_ring_open,
 	.cancel = dev_cancel,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * eio.c - moves between memory and flash through io_uring
+ * eio.c - transfers between memory and flash through io_uring
  *
- * A context is used by one thread at a time and takes all moves of a plan at
- * once, so that the drive sees the full depth.  Where io_uring is not to be had
- * (a container's system call filter) the moves are made one by one.
+ * A context is used by one thread at a time and takes all moves of a plan, or
+ * all that a gather reads, at once, so that the drive sees the full depth.  Where
+ * io_uring is not to be had (a container's system call filter) they are made one
+ * by one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,33 +74,17 @@ void eio_free_all(struct embed *e)
 	}
 }
 
-/* Where a move's bytes are in memory and on flash. */
-struct place {
-	int fd;
-	u8 *mem;
-	u64 off;
-	bool write;
-};
-
-static struct place place_of(struct embed *e, const struct hawk_move *m)
-{
-	const struct etier *src = &e->tier[m->src_tier], *dst = &e->tier[m->dst_tier];
-
-	if (m->kind == HAWK_MOVE_WRITE)
-		return (struct place) { dst->fd, src->base + m->src_off, m->dst_off, true };
-	return (struct place) { src->fd, dst->base + m->dst_off, m->src_off, false };
-}
-
-/* Makes the part of a move that is left after @done bytes, waiting for it. */
-static s32 transfer_rest(const struct place *p, u32 done, u32 bytes)
+/* Makes the part of a transfer that is left after @done bytes, waiting for it. */
+static s32 transfer_rest(const struct eio_place *p, u32 done)
 {
 	ssize_t n;
 
-	while (done < bytes) {
+	while (done < p->bytes) {
 		if (p->write)
-			n = pwrite(p->fd, p->mem + done, bytes - done, (off_t)(p->off + done));
+			n = pwrite(p->fd, p->mem + done, p->bytes - done,
+				   (off_t)(p->off + done));
 		else
-			n = pread(p->fd, p->mem + done, bytes - done, (off_t)(p->off + done));
+			n = pread(p->fd, p->mem + done, p->bytes - done, (off_t)(p->off + done));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -111,49 +96,60 @@ static s32 transfer_rest(const struct place *p, u32 done, u32 bytes)
 	return 0;
 }
 
-static void finish(struct embed *e, struct hawk_move *m, s32 res, u32 bytes, eio_done *done)
+static void finish(const struct eio_kind *kind, void *what, s32 res)
 {
-	struct place p = place_of(e, m);
+	struct eio_place p;
 
+	kind->place(kind, what, &p);
 	if (res >= 0 || res == -EINTR || res == -EAGAIN)
-		res = transfer_rest(&p, res > 0 ? (u32)res : 0, bytes);
-	m->result = res;
-	done(e, m, bytes);
+		res = transfer_rest(&p, res > 0 ? (u32)res : 0);
+	kind->done(kind, what, res);
 }
 
 /**
- * eio_queue() - start a move (READ or WRITE), or make it if there is no ring
+ * eio_queue() - prepare a transfer, or make it if there is no ring or no room in it
  * @io: context or NULL
- * @bytes: bytes of the move
- * @done: told when the move has ended, with its result set
+ * @kind: where @what lies, and who is told when it has ended
+ * @what: the transfer
  */
-void eio_queue(struct embed *e, struct eio *io, struct hawk_move *m, u32 bytes, eio_done *done)
+void eio_queue(struct eio *io, const struct eio_kind *kind, void *what)
 {
-	struct io_uring_sqe *sqe = io && io->uring ? io_uring_get_sqe(&io->ring) : NULL;
-	struct place p = place_of(e, m);
+	struct io_uring_sqe *sqe = io && io->uring && io->queued < EMBED_PLAN_MAX ?
+				   io_uring_get_sqe(&io->ring) : NULL;
+	struct eio_place p;
 
 	if (!sqe) {
-		finish(e, m, 0, bytes, done);
+		finish(kind, what, 0);
 		return;
 	}
+	kind->place(kind, what, &p);
 	if (p.write)
-		io_uring_prep_write(sqe, p.fd, p.mem, bytes, p.off);
+		io_uring_prep_write(sqe, p.fd, p.mem, p.bytes, p.off);
 	else
-		io_uring_prep_read(sqe, p.fd, p.mem, bytes, p.off);
-	io_uring_sqe_set_data(sqe, m);
+		io_uring_prep_read(sqe, p.fd, p.mem, p.bytes, p.off);
+	io_uring_sqe_set_data(sqe, what);
 	io->queued++;
 }
 
+/* Start what was queued, without waiting: eio_finish() starts it at the latest. */
+void eio_start(struct eio *io)
+{
+	if (io && io->queued)
+		io_uring_submit(&io->ring);
+}
+
 /**
- * eio_finish() - wait for all moves that were queued, and give the context back
+ * eio_finish() - wait for all that was queued, and give the context back
+ * @io: context or NULL
+ * @kind: of all of it
  *
- * The ring has twice as many completion entries as a plan has moves, so none is
+ * The ring has twice as many completion entries as transfers are queued, so none is
  * dropped.
  */
-void eio_finish(struct embed *e, struct eio *io, u32 bytes, eio_done *done)
+void eio_finish(struct embed *e, struct eio *io, const struct eio_kind *kind)
 {
 	struct io_uring_cqe *cqe;
-	struct hawk_move *m;
+	void *what;
 	s32 res;
 	int ret;
 
@@ -161,11 +157,11 @@ void eio_finish(struct embed *e, struct eio *io, u32 bytes, eio_done *done)
 		ret = io_uring_submit_and_wait(&io->ring, 1);
 		hawk_assert(ret >= 0 || ret == -EINTR || ret == -EAGAIN || ret == -EBUSY);
 		while (io->queued && !io_uring_peek_cqe(&io->ring, &cqe)) {
-			m = io_uring_cqe_get_data(cqe);
+			what = io_uring_cqe_get_data(cqe);
 			res = cqe->res;
 			io_uring_cqe_seen(&io->ring, cqe);
 			io->queued--;
-			finish(e, m, res, bytes, done);
+			finish(kind, what, res);
 		}
 	}
 	eio_give(e, io);

@@ -10,7 +10,7 @@
 #define FEATURES	(HAWK_FEAT_TIER_HOST | HAWK_FEAT_TIER_BLK | HAWK_FEAT_LEASE | \
 			 HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC | \
 			 HAWK_FEAT_RECLAIM | HAWK_FEAT_TIER_FORCE | HAWK_FEAT_TIER_REOPEN | \
-			 HAWK_FEAT_CANCEL | HAWK_FEAT_DRAFT)
+			 HAWK_FEAT_CANCEL | HAWK_FEAT_DRAFT | HAWK_FEAT_GATHER | HAWK_FEAT_SLICE)
 
 static int embed_query(struct hawk *h, struct hawk_query *q)
 {
@@ -100,6 +100,7 @@ static const struct hawk_ops embed_ops = {
 	.kv_stats_page = embed_kv_stats_page,
 	.kv_fd = embed_kv_fd,
 	.batch = embed_batch,
+	.gather = embed_gather,
 	.lease_end = embed_lease_end,
 	.ring_open = embed_ring_open,
 	.cancel = embed_cancel,

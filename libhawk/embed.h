@@ -27,6 +27,7 @@
 #include <pthread.h>
 
 #include "../kmod/core/core.h"
+#include "../kmod/core/gather.h"
 #include "priv.h"
 
 #define EMBED_PLAN_MAX	1024	/* moves of a plan, all in flight together */
@@ -248,10 +249,26 @@ int moved_wait(struct embed *e, u32 seen, u64 deadline);
 
 /* eio.c, move.c */
 struct eio;
-typedef void eio_done(struct embed *e, struct hawk_move *m, u32 bytes);
+
+/* Where the bytes of a transfer are in memory and on flash. */
+struct eio_place {
+	int fd;
+	u8 *mem;
+	u64 off;
+	u32 bytes;
+	bool write;
+};
+
+/* Transfers of one kind: where one is, and what its end means (@res: 0 or -errno). */
+struct eio_kind {
+	void (*place)(const struct eio_kind *k, void *what, struct eio_place *p);
+	void (*done)(const struct eio_kind *k, void *what, s32 res);
+};
+
 struct eio *eio_take(struct embed *e);
-void eio_queue(struct embed *e, struct eio *io, struct hawk_move *m, u32 bytes, eio_done *done);
-void eio_finish(struct embed *e, struct eio *io, u32 bytes, eio_done *done);
+void eio_queue(struct eio *io, const struct eio_kind *kind, void *what);
+void eio_start(struct eio *io);
+void eio_finish(struct embed *e, struct eio *io, const struct eio_kind *kind);
 void eio_free_all(struct embed *e);
 void plan_run(struct espace *sp, struct hawk_plan *plan);
 void plan_cancel(struct embed *e, struct hawk_plan *plan);
@@ -290,11 +307,20 @@ int run_pin(struct ekv *kv, u64 vt, struct hawk_ref ref);
 int item_check(const struct hawk_item *it, u32 flags);
 void batch_finish(struct hawk_batch *b);
 
+/* egather.c */
+struct egather;
+int embed_gather(struct hawk_kv *kv, struct hawk_gather *arg);
+void egather_run(struct egather *g, const bool *stop);
+void egather_end(struct egather *g);
+void egather_abandon(struct egather *g);
+u64 egather_user_data(const struct egather *g);
+
 /* verbs.c, get.c, async.c, keeper.c, ering.c */
 int embed_batch(struct hawk_kv *kv, unsigned int op, struct hawk_batch *b);
 int embed_get(struct ekv *kv, unsigned int op, struct hawk_batch *b,
 	      void (*item_done)(struct run *r, u32 i), const bool *stop);
 int async_submit(struct ekv *kv, unsigned int op, struct hawk_batch *b);
+int async_gather(struct ekv *kv, struct egather *g);
 int embed_cancel(struct hawk_kv *kv, struct hawk_cancel *c);
 void async_drain(struct ekv *kv);
 int movers_start(struct embed *e);
@@ -306,6 +332,7 @@ void keeper_kick_share(struct embed *e);
 int embed_ring_open(struct hawk_kv *kv, unsigned int entries, int efd);
 void embed_ring_close(struct ekv *kv);
 int ering_reserve(struct ekv *kv, u32 n);
+void ering_unreserve(struct ekv *kv, u32 n);
 void ering_post(struct ekv *kv, const struct hawk_cqe *cqe);
 
 /* edraft.c */

@@ -171,8 +171,8 @@ static int espace_new(struct embed *e, const struct hawk_space_create *c, struct
 	struct espace *sp;
 	int ret;
 
-	if (c->seqs || c->segs || c->token_bytes || c->planes || c->tp_rank || c->tp_degree)
-		return hawk_fail(-EOPNOTSUPP, "space: sequences and slices");
+	if (c->seqs || c->segs || c->token_bytes || c->planes)
+		return hawk_fail(-EOPNOTSUPP, "space: sequences");
 	if (c->flags & HAWK_SPACE_NAMED && find_named(e, c->name))
 		return hawk_fail(-EEXIST, "space '%s'", (const char *)c->name);
 	sp = calloc(1, sizeof(*sp));
@@ -347,6 +347,8 @@ int embed_kv_info(struct hawk_kv *kv, struct hawk_space_info *info)
 	info->dtype = g->dtype;
 	info->model_id = g->model_id;
 	info->max_blocks = g->max_blocks;
+	info->tp_rank = g->tp_rank;
+	info->tp_degree = g->tp_degree;
 	info->buckets = hawk_space_buckets(sp->space);
 	info->vtlb_bytes = sp->vtlb_bytes;
 	for (t = 0; t < HAWK_TIERS_MAX; t++)

@@ -109,6 +109,14 @@ int ering_reserve(struct ekv *kv, u32 n)
 	return ret;
 }
 
+/* Completions that were promised and will not come. */
+void ering_unreserve(struct ekv *kv, u32 n)
+{
+	hawk_lock(&kv->ring_lock);
+	kv->ring_reserved -= n;
+	hawk_unlock(&kv->ring_lock);
+}
+
 static void raise_fd(int fd)
 {
 	if (fd >= 0)

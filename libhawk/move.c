@@ -16,12 +16,40 @@ static void complete(struct embed *e, struct hawk_move *m)
 	moved_note(e);
 }
 
-/* A transfer has ended: check what was read, count, tell the engine. */
-static void transfer_done(struct embed *e, struct hawk_move *m, u32 bytes)
+/* The moves of a plan: see eio_kind. */
+struct moves {
+	struct eio_kind kind;
+	struct espace *sp;
+};
+
+static struct espace *space_of(const struct eio_kind *k)
 {
+	return ((const struct moves *)k)->sp;
+}
+
+static void move_place(const struct eio_kind *k, void *what, struct eio_place *p)
+{
+	const struct espace *sp = space_of(k);
+	const struct hawk_move *m = what;
+	const struct etier *src = &sp->e->tier[m->src_tier], *dst = &sp->e->tier[m->dst_tier];
+
+	p->write = m->kind == HAWK_MOVE_WRITE;
+	p->fd = p->write ? dst->fd : src->fd;
+	p->mem = p->write ? src->base + m->src_off : dst->base + m->dst_off;
+	p->off = p->write ? m->dst_off : m->src_off;
+	p->bytes = sp->geo.block_bytes;
+}
+
+/* A transfer has ended: check what was read, count, tell the engine. */
+static void move_done(const struct eio_kind *k, void *what, s32 res)
+{
+	u32 bytes = space_of(k)->geo.block_bytes;
+	struct embed *e = space_of(k)->e;
+	struct hawk_move *m = what;
 	bool read = m->kind == HAWK_MOVE_READ;
 	struct etier *flash = &e->tier[read ? m->src_tier : m->dst_tier];
 
+	m->result = res;
 	if (!m->result && read && m->crc !=
 	    hawk_crc32c(e->tier[m->dst_tier].base + m->dst_off, bytes))
 		m->result = -EILSEQ;
@@ -74,7 +102,7 @@ static bool prepare(struct espace *sp, struct hawk_move *m)
  */
 void plan_run(struct espace *sp, struct hawk_plan *plan)
 {
-	struct embed *e = sp->e;
+	struct moves moves = { { move_place, move_done }, sp };
 	struct eio *io = NULL;
 	u32 i;
 
@@ -82,10 +110,10 @@ void plan_run(struct espace *sp, struct hawk_plan *plan)
 		if (!prepare(sp, &plan->move[i]))
 			continue;
 		if (!io)
-			io = eio_take(e);
-		eio_queue(e, io, &plan->move[i], sp->geo.block_bytes, transfer_done);
+			io = eio_take(sp->e);
+		eio_queue(io, &moves.kind, &plan->move[i]);
 	}
-	eio_finish(e, io, sp->geo.block_bytes, transfer_done);
+	eio_finish(sp->e, io, &moves.kind);
 	plan->n = 0;
 }
 

@@ -153,6 +153,8 @@ int hawk_kv_create(struct hawk *h, const struct hawk_kv_params *p, struct hawk_k
 		.buckets = p->buckets,
 		.mode = p->mode,
 		.idle_ns = p->idle_ns,
+		.tp_rank = p->tp_rank,
+		.tp_degree = p->tp_degree,
 	};
 	int ret;
 

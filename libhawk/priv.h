@@ -44,6 +44,7 @@ struct hawk_ops {
 	int (*kv_stats_page)(struct hawk_kv *kv, struct hawk_stats_page *page);
 	int (*kv_fd)(struct hawk_kv *kv);
 	int (*batch)(struct hawk_kv *kv, unsigned int op, struct hawk_batch *b);
+	int (*gather)(struct hawk_kv *kv, struct hawk_gather *g);
 	int (*lease_end)(struct hawk_kv *kv, uint64_t lease);
 	int (*ring_open)(struct hawk_kv *kv, unsigned int entries, int efd);
 	int (*cancel)(struct hawk_kv *kv, struct hawk_cancel *c);

@@ -14,12 +14,12 @@ static u64 block_lid(const struct ekv *kv, u64 lid)
 	return hawk_lid_block(lid, kv->sp->geo.block_tokens);
 }
 
-/* Whether the space's geometry has such a block. */
-static bool lid_ok(const struct ekv *kv, u64 lid)
+/* May the space make such a block?  0, -EINVAL or -EREMOTE. */
+static int lid_check(const struct ekv *kv, u64 lid)
 {
 	const struct hawk_space_create *g = &kv->sp->geo;
 
-	return hawk_lid_fits(lid, g->layers, g->head_groups);
+	return hawk_lid_check(lid, g->layers, g->head_groups, g->tp_rank, g->tp_degree);
 }
 
 /* The key of an item, NULL for none. */
@@ -84,8 +84,8 @@ static int verb_alloc(struct ekv *kv, struct hawk_batch *b)
 	for (i = 0; i < b->count; i++) {
 		ret = item_check(&it[i], 0);
 		if (!ret)
-			ret = lid_ok(kv, it[i].lid) ? RUN_PENDING : -EINVAL;
-		it[i].status = ret;
+			ret = lid_check(kv, it[i].lid);
+		it[i].status = ret ? ret : RUN_PENDING;
 	}
 	run_start(&r, kv, b);
 	while (alloc_pass(&r)) {
@@ -216,8 +216,9 @@ static int fork_one(struct ekv *kv, struct hawk_item *it)
 
 	if (it->flags)
 		return -EOPNOTSUPP;
-	if (!lid_ok(kv, it->arg))
-		return -EINVAL;
+	ret = lid_check(kv, it->arg);
+	if (ret)
+		return ret;
 	it->lid = block_lid(kv, it->lid);
 	ret = hawk_block_fork(kv->sp->space, it->lid, it->arg);
 	if (!ret)

@@ -65,6 +65,7 @@
 #define HAWK_SEQS_MAX		65536u		/* sequences of one space */
 #define HAWK_SEGS_MAX		(1u << 20)	/* segments of all sequences of a space */
 #define HAWK_SEQ_SEGS_MAX	8192u		/* segments of one sequence */
+#define HAWK_GATHER_LISTS	64		/* lists of one gather */
 
 /*
  * LID, a block's logical id: seq:20 | layer:8 | head_group:4 | tok:32.
@@ -143,6 +144,8 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_STATS_PAGE	(1ull << 16)	/* HAWK_MMAP_STATS */
 #define HAWK_FEAT_SEQ		(1ull << 17)	/* HAWK_IOC_SEQ, HAWK_IOC_SEQ_MAP */
 #define HAWK_FEAT_DRAFT		(1ull << 18)	/* HAWK_IOC_DRAFT_OPEN, _CLOSE */
+#define HAWK_FEAT_GATHER	(1ull << 19)	/* HAWK_IOC_GATHER */
+#define HAWK_FEAT_SLICE		(1ull << 20)	/* tp_rank, tp_degree */
 #define HAWK_FEAT_TIER_REOPEN	(1ull << 22)	/* HAWK_TIER_REOPEN */
 
 /**
@@ -255,7 +258,7 @@ struct hawk_tier_remove {
  * @free_bytes: out, bytes of chunks that no space owns
  * @quarantine_bytes: out, bytes of chunks that left their space and wait to be
  *	cleaned, for long only if a NIC or another process holds their pages
- * @read_bytes: out, bytes read from the tier by reloads
+ * @read_bytes: out, bytes read from the tier by reloads, and from flash by gathers
  * @write_bytes: out, bytes written to the tier by evictions
  * @io_errors: out, failed or corrupt transfers
  * @reclaimed_bytes: out, bytes of chunks taken from spaces that went on living: for
@@ -330,8 +333,13 @@ struct hawk_quota {
  *	cannot be copied one by one, so sequences are not compacted
  * @planes: planes of a block, one behind the other from its start, each of
  *	@block_tokens * @token_bytes bytes; they fit into @block_bytes
- * @tp_rank: must be 0, for slices
- * @tp_degree: must be 0, for slices
+ * @tp_rank: tensor-parallel rank that the space is for, below @tp_degree
+ * @tp_degree: ranks, a divisor of @head_groups; 0: the space is not sliced
+ *
+ * A sliced space keeps blocks of head groups @tp_rank * g to (@tp_rank + 1) * g - 1
+ * only, g = @head_groups / @tp_degree.  All ranks use the same LIDs and need not talk to
+ * each other: items of ALLOC and FORK that would make a LID of another rank's head group
+ * get EREMOTE, and all that looks for one finds nothing (ENOENT).
  *
  * EBUSY: the file has a space already; EEXIST: the name is taken; ENOENT: a
  * quota names a tier that does not exist; ENOSPC: the minima do not fit; ENOMEM.
@@ -496,7 +504,8 @@ struct hawk_space_info {
  * space's quota; EIO the tier failed, the block is gone; EINVAL; EOVERFLOW too
  * many pins; ENOMEM one pin more would exceed RLIMIT_MEMLOCK (&struct
  * hawk_pin_query), or the kernel has no memory to note it; ETIME the deadline
- * passed; ECANCELED not reached, or stopped by HAWK_IOC_CANCEL.
+ * passed; ECANCELED not reached, or stopped by HAWK_IOC_CANCEL; EREMOTE the LID's head
+ * group is another rank's (tp_rank of &struct hawk_space_create).
  */
 struct hawk_item {
 	__aligned_u64 lid;
@@ -581,6 +590,96 @@ struct hawk_lease_release {
 	__u32 size;
 	__u32 flags;
 	__aligned_u64 lease;
+};
+
+/* ---- gather ---- */
+
+#define HAWK_GATHER_NONE	0xffffffffu	/* the row has no place in the buffer */
+
+/**
+ * struct hawk_gather_tier - what a gather took from one tier
+ * @blocks: blocks
+ * @transfers: transfers, each of one or more blocks that are neighbours there
+ * @ns: time from the start of the first to the end of the last, nanoseconds; 0 if
+ *	that is not known when the call returns (HAWK_BATCH_ASYNC, @busy)
+ */
+struct hawk_gather_tier {
+	__u32 blocks;
+	__u32 transfers;
+	__aligned_u64 ns;
+};
+
+/**
+ * struct hawk_gather - blocks of several lists, each once, to one buffer
+ *	(HAWK_IOC_GATHER)
+ * @size: sizeof(struct hawk_gather)
+ * @flags: HAWK_BATCH_ASYNC or 0
+ * @lists: lists, such as one per candidate and layer, 1..HAWK_GATHER_LISTS
+ * @rows: rows of all lists together, 1..HAWK_BATCH_MAX
+ * @counts: pointer to __u32 [@lists], rows of each list, 0 or more; their sum is @rows
+ * @lids: pointer to __u64 [@rows], the LIDs of the first list, then of the second, ...
+ * @remap: pointer to __u32 [@rows]; out: the block of each row is that many blocks from
+ *	the start of the buffer on; HAWK_GATHER_NONE: it has none
+ * @status: pointer to __s32 [@rows]; out: 0 or a negative errno of each row
+ * @buf: the buffer, a multiple of HAWK_FRAME_ALIGN
+ * @buf_bytes: bytes of it
+ * @deadline_ns: absolute CLOCK_MONOTONIC time, nanoseconds, when waiting ends (rows not
+ *	done by then: ETIME), 0 for none
+ * @user_data: echoed in the completions of an asynchronous gather
+ * @bytes: out, bytes of the blocks that have a place in the buffer: what is moved
+ * @unique: out, these blocks
+ * @done: out, rows with status 0
+ * @busy: out, blocks whose transfer was under way when the call returned
+ * @reserved: must be 0
+ * @tier: out, by tier
+ *
+ * Rows that name the same block, by whatever LID, share it: no block is moved twice.
+ * The blocks lie in the buffer by tier and by their place in it; neighbours are one
+ * transfer.  Nothing is evicted, reloaded or pinned for the caller: blocks on flash are
+ * read into the buffer past any frame, and checked.
+ *
+ * Status of rows: ENOENT no such block; EAGAIN it is being filled or reloaded, or memory
+ * to read it was short; ENOSPC the buffer ended before its place; EOVERFLOW too many pins
+ * or readers; EIO, EILSEQ the tier failed, or the bytes on flash are not those that were
+ * written: on flash it is a miss from now on; ENODEV its tier has gone; ETIME, ECANCELED as
+ * for batches.
+ *
+ * While a block is being read it can be neither freed nor unshared (EBUSY).
+ *
+ * HAWK_BATCH_ASYNC: @remap, and @status of all rows without a place, are there when the
+ * call returns; the others have status -EINPROGRESS.  Each block of the buffer completes
+ * with a HAWK_CQE_ITEM, whose index is its place and whose status is that of its rows; the
+ * buffer is free for other use when HAWK_CQE_BATCH has come.  The ring needs room for
+ * @unique + 1.  The deadline and HAWK_IOC_CANCEL stop what has not begun.
+ *
+ * A call that ends early by its deadline or a signal may leave transfers under way
+ * (@busy): the places of rows that are not done may still be written.  Then the buffer
+ * can be unmapped, but not be used for anything else.
+ *
+ * The pages of the buffer are pinned meanwhile and count against RLIMIT_MEMLOCK.
+ * E2BIG: more rows or lists than the limits; EINVAL: no row, or the sum of @counts is not
+ * @rows, or the alignment; EFAULT; ENOMEM, also for RLIMIT_MEMLOCK; EBUSY: no room in the
+ * ring; EINTR: nothing was done.
+ */
+struct hawk_gather {
+	__u32 size;
+	__u32 flags;
+	__u32 lists;
+	__u32 rows;
+	__aligned_u64 counts;
+	__aligned_u64 lids;
+	__aligned_u64 remap;
+	__aligned_u64 status;
+	__aligned_u64 buf;
+	__aligned_u64 buf_bytes;
+	__aligned_u64 deadline_ns;
+	__aligned_u64 user_data;
+	__aligned_u64 bytes;
+	__u32 unique;
+	__u32 done;
+	__u32 busy;
+	__u32 reserved;
+	struct hawk_gather_tier tier[HAWK_TIERS_MAX];
 };
 
 /* ---- export as dma-buf ---- */
@@ -927,8 +1026,9 @@ struct hawk_seq_map {
 /**
  * struct hawk_cqe - a completion
  * @user_data: of the batch
- * @lid: the item's LID (HAWK_CQE_ITEM)
- * @vt: the item's translation, 0 if it failed
+ * @lid: the item's LID (HAWK_CQE_ITEM); HAWK_CQE_BATCH of a gather: bytes moved
+ * @vt: the item's translation, 0 if it failed; HAWK_CQE_BATCH of a gather: time from
+ *	the start of the first transfer to the end of the last, nanoseconds
  * @index: the item's index in its batch; HAWK_CQE_BATCH: number of items with
  *	status 0
  * @status: the item's status; HAWK_CQE_BATCH: 0
@@ -995,7 +1095,7 @@ struct hawk_ring_setup {
  * @batches: out, batches that were told to stop
  * @reserved: must be 0
  *
- * Batches submitted with HAWK_BATCH_ASYNC or through io_uring.  Their items that
+ * Batches and gathers submitted with HAWK_BATCH_ASYNC, or through io_uring.  Their items that
  * are not done get ECANCELED; all completions still come, maybe after this call.
  * Transfers under way are finished.  ENOENT: no such batch is under way.
  */
@@ -1206,5 +1306,6 @@ struct hawk_stats_page {
 #define HAWK_IOC_SEQ_MAP	_IO(HAWK_IOC_MAGIC, 0x21)	/* struct hawk_seq_map */
 #define HAWK_IOC_DRAFT_OPEN	_IO(HAWK_IOC_MAGIC, 0x22)	/* struct hawk_draft_open */
 #define HAWK_IOC_DRAFT_CLOSE	_IO(HAWK_IOC_MAGIC, 0x23)	/* struct hawk_draft_close */
+#define HAWK_IOC_GATHER		_IO(HAWK_IOC_MAGIC, 0x24)	/* struct hawk_gather */
 
 #endif /* _UAPI_LINUX_HAWK_H */

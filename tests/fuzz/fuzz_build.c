@@ -7,6 +7,7 @@
  */
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -204,6 +205,48 @@ static size_t build_revoke(struct hawk_export_revoke *s, const struct fuzz_call 
 	return sizeof(*s);
 }
 
+/*
+ * The buffer is memory of its own: transfers that a deadline leaves behind still write
+ * to it.  Or a mapping of the device.
+ */
+static size_t build_gather(struct hawk_gather *s, const struct fuzz_call *c)
+{
+	static const size_t room = 4 << 20;
+	static uint32_t words[HAWK_BATCH_MAX];
+	static uint64_t lids[HAWK_BATCH_MAX];
+	uint32_t n = c->a[1] < HAWK_BATCH_MAX ? c->a[1] : HAWK_BATCH_MAX, i;
+	static const struct fuzz_call good = { .items = PTR_GOOD };
+	static void *buf;
+	struct timespec ts;
+
+	if (!buf)
+		buf = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (i = 0; i < n; i++)
+		lids[i] = fuzz_lid(c->a[2] + i % (c->a[3] % 64 + 1));
+	memset(words, 0, sizeof(words));
+	words[0] = n / 3;
+	words[1] = n - n / 3;
+	s->flags = c->a[0] & ~2u;
+	s->lists = c->a[4] ? c->a[3] : 2;
+	s->rows = c->a[1];
+	s->counts = place_items(c, words, 64 * sizeof(words[0]));
+	s->lids = place_items(&good, lids, n * sizeof(lids[0]));
+	s->remap = place_items(c->a[4] ? c : &good, words, n * sizeof(words[0]));
+	s->status = place_items(&good, words, n * sizeof(words[0]));
+	s->buf = (uintptr_t)buf;
+	s->buf_bytes = room;
+	if (c->items == PTR_MAPPED && world.map[c->slot].bytes) {
+		s->buf = (uintptr_t)world.map[c->slot].at;
+		s->buf_bytes = world.map[c->slot].bytes;
+	}
+	s->user_data = c->a[2];
+	if (c->a[5]) {
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+		s->deadline_ns = c->a[5] == 1 ? 1 : ts.tv_sec * 1000000000ull + ts.tv_nsec + 100000;
+	}
+	return sizeof(*s);
+}
+
 /* The structure of command @c->nr. Return: its own size. */
 size_t build_struct(void *buf, const struct fuzz_call *c)
 {
@@ -244,6 +287,7 @@ size_t build_struct(void *buf, const struct fuzz_call *c)
 	case HAWK_IOC_DRAFT_CLOSE:
 		((struct hawk_draft_close *)buf)->id = c->a[0];
 		return sizeof(struct hawk_draft_close);
+	case HAWK_IOC_GATHER: return build_gather(buf, c);
 	case HAWK_IOC_LEASE_RELEASE:
 		((struct hawk_lease_release *)buf)->lease = c->a[0];
 		return sizeof(struct hawk_lease_release);

@@ -56,6 +56,7 @@ static const uint8_t kinds[FUZZ_NR_MAX][FUZZ_ARGS] = {
 	NR(HAWK_IOC_FRAME_INFO) = { K_TIER, K_LID },
 	NR(HAWK_IOC_DRAFT_OPEN) = { K_BIT, K_LID, K_COUNT },
 	NR(HAWK_IOC_DRAFT_CLOSE) = { K_SLOT },
+	NR(HAWK_IOC_GATHER) = { K_ITEM_FLAGS, K_COUNT, K_LID, K_COUNT, K_BIT, K_DEADLINE },
 	NR(HAWK_IOC_SPACE_DESTROY) = { K_NAME },
 	NR(HAWK_IOC_RING_SETUP) = { K_ENTRIES, K_EVENTFD },
 	NR(HAWK_IOC_ALLOC) = BATCH_KINDS,
@@ -214,6 +215,8 @@ static const struct scene_call scenes[][SCENE_CALLS] = {
 	{ S(RELOAD, ASYNC, 1), S(GET, ASYNC, 0), S(UNPIN, 0, 0) },
 	{ S(ALLOC, 0, 0), S(PUT, 0, 2), S(EXPORT, HAWK_EXPORT_REVOCABLE, 0), S(GET, 0, 1),
 	  S(EXPORT_REVOKE, 1, 0), S(UNSHARE, 0, 0) },
+	{ S(ALLOC, 0, 0), S(PUT, 0, 2), S(GATHER, 0, 0), S(FREE, 0, 0), S(GATHER, ASYNC, 0),
+	  S(CANCEL, 1, 0) },
 	{ S(FREE, 0, 0), S(ALLOC, HAWK_BATCH_NOWAIT, 0), S(PUT, 0, 2),
 	  S(GET, HAWK_BATCH_PREFIX, 1), S(TRANSLATE, 0, 0) },
 };
@@ -233,6 +236,8 @@ static uint32_t scene_new(struct fuzz_call *c, uint32_t room, uint64_t *state)
 		};
 		if (s[n].cmd == HAWK_IOC_LEASE_RELEASE)
 			c[n].a[0] = 1;
+		if (s[n].cmd == HAWK_IOC_GATHER)
+			c[n].a[4] = c[n].a[5] = 0;
 	}
 	return n;
 }

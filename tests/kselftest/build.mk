@@ -41,6 +41,7 @@ can-build-32 := $(shell echo 'int main(void) { return 0; }' | \
 			$(CC) -m32 -static -x c -o /dev/null - 2>/dev/null && echo yes)
 
 KSELFTEST_LIBS_hawk_fail_batch := -luring
+KSELFTEST_LIBS_hawk_gather := -pthread
 KSELFTEST_LIBS_hawk_rdma := -libverbs
 KSELFTEST_LIBS_hawk_draft := -pthread
 KSELFTEST_LIBS_hawk_stats := -pthread

@@ -74,6 +74,8 @@ static const struct call calls[] = {
 	CALL(HAWK_IOC_DRAFT_OPEN, hawk_draft_open, bytes, 0, SPACE),
 	CALL(HAWK_IOC_DRAFT_CLOSE, hawk_draft_close, head, 0, SPACE,
 	     AT(hawk_draft_close, reserved)),
+	CALL(HAWK_IOC_GATHER, hawk_gather, tier, HAWK_BATCH_ASYNC, SPACE,
+	     AT(hawk_gather, reserved)),
 	BATCH(HAWK_IOC_ALLOC, HAWK_BATCH_NOWAIT, WRITE),
 	BATCH(HAWK_IOC_PUT, HAWK_BATCH_KEEP_PIN, WRITE),
 	BATCH(HAWK_IOC_LOOKUP, HAWK_BATCH_LEASE, 0),

@@ -299,6 +299,110 @@ TEST_F(accel, stuck_copy)
 	EXPECT_EQ(0, check_block(self->fd, self->win, 0)) TH_LOG("the other LID's is as it was");
 }
 
+/* ---- gathered ---- */
+
+#define ROWS	8u
+
+/* Blocks 0 .. ROWS - 1 to @buf; @c: results */
+static int gather(int fd, uint8_t *buf, uint64_t deadline_ns, struct hawk_gather *g,
+		  uint32_t *remap, int32_t *status)
+{
+	static const uint32_t count = ROWS;
+	uint64_t lid[ROWS];
+	uint32_t i;
+
+	for (i = 0; i < ROWS; i++)
+		lid[i] = LID(i);
+	*g = (struct hawk_gather){
+		.size = sizeof(*g), .lists = 1, .rows = ROWS, .counts = (uintptr_t)&count,
+		.lids = (uintptr_t)lid, .remap = (uintptr_t)remap,
+		.status = (uintptr_t)status, .buf = (uintptr_t)buf,
+		.buf_bytes = ROWS * BLOCK, .deadline_ns = deadline_ns,
+	};
+	return dev_call(fd, HAWK_IOC_GATHER, g);
+}
+
+/* By the device's engines, neighbours at once; a bad page costs its own row only. */
+TEST_F(accel, gathered)
+{
+	struct hawk_frame_info fi = { .size = sizeof(fi), .tier = self->tier };
+	unsigned long before = param_get("transfers");
+	struct hawk_item it = { .lid = LID(3) };
+	uint32_t remap[ROWS], i;
+	int32_t status[ROWS];
+	struct hawk_gather g;
+	uint8_t *buf = mmap(NULL, ROWS * BLOCK, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char page[32];
+
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, 0, ROWS));
+	ASSERT_EQ(0, gather(self->fd, buf, 0, &g, remap, status));
+	EXPECT_EQ(ROWS, g.done);
+	EXPECT_EQ(ROWS, g.tier[self->tier].blocks);
+	EXPECT_EQ(g.tier[self->tier].transfers, param_get("transfers") - before);
+	for (i = 0; i < ROWS; i++)
+		EXPECT_TRUE(filled(buf + remap[i] * BLOCK, BLOCK, i)) TH_LOG("row %u", i);
+	ASSERT_EQ(0, one(self->fd, HAWK_IOC_TRANSLATE, 0, &it));
+	fi.frame = HAWK_VT_FRAME(it.vt);
+	ASSERT_EQ(0, dev_call(self->fd, HAWK_IOC_FRAME_INFO, &fi));
+	snprintf(page, sizeof(page), "%llu", (unsigned long long)(fi.offset / 4096 + 1));
+	ASSERT_EQ(0, param_set("ecc_page", page));
+	memset(buf, 0, ROWS * BLOCK);
+	ASSERT_EQ(0, gather(self->fd, buf, 0, &g, remap, status));
+	ASSERT_EQ(0, param_set("ecc_page", "-1"));
+	EXPECT_EQ(ROWS - 1, g.done);
+	EXPECT_EQ(-EIO, status[3]);
+	EXPECT_EQ(HAWK_GATHER_NONE, remap[3]);
+	EXPECT_EQ(1, io_errors(self->ctl, self->tier));
+	for (i = 0; i < ROWS; i++)
+		EXPECT_TRUE(i == 3 || filled(buf + remap[i] * BLOCK, BLOCK, i));
+	munmap(buf, ROWS * BLOCK);
+}
+
+/* Engines that are stuck or gone: the call ends, rows say why, nothing is kept. */
+TEST_F(accel, gathered_from_a_stuck_device)
+{
+	uint32_t remap[ROWS];
+	int32_t status[ROWS];
+	struct hawk_gather g;
+	uint8_t *buf = mmap(NULL, ROWS * BLOCK, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, 0, ROWS));
+	ASSERT_EQ(0, param_set("stuck", "Y"));
+	ASSERT_EQ(0, gather(self->fd, buf, now_ns() + 100000000, &g, remap, status));
+	EXPECT_EQ(-ETIME, status[0]);
+	EXPECT_EQ(ROWS, g.busy);
+	EXPECT_EQ(-EBUSY, lid_call(self->fd, HAWK_IOC_FREE, LID(0)));
+	munmap(buf, ROWS * BLOCK);
+	ASSERT_EQ(0, param_set("reset", "1"));
+	while (lid_call(self->fd, HAWK_IOC_FREE, LID(0)) == -EBUSY)
+		poll(NULL, 0, 10);
+	EXPECT_EQ(0, check_block(self->fd, self->win, 1));
+	EXPECT_EQ(0, stat_pinned(self->fd));
+}
+
+TEST_F(accel, gathered_from_a_lost_device)
+{
+	uint32_t remap[ROWS];
+	int32_t status[ROWS];
+	struct hawk_gather g;
+	uint8_t *buf = mmap(NULL, ROWS * BLOCK, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, 0, ROWS));
+	ASSERT_EQ(0, lid_call(self->fd, HAWK_IOC_PIN, LID(1)));
+	ASSERT_EQ(0, param_set("remove", "1"));
+	ASSERT_EQ(0, gather(self->fd, buf, 0, &g, remap, status));
+	EXPECT_EQ(-ENODEV, status[1]) TH_LOG("pinned, so it is still known");
+	EXPECT_EQ(0, g.done);
+	EXPECT_EQ(0, lid_call(self->fd, HAWK_IOC_UNPIN, LID(1)));
+	munmap(buf, ROWS * BLOCK);
+	while (model_tier(self->ctl) >= 0)
+		poll(NULL, 0, 10);
+	self->tier = -1;
+}
+
 /* Live and pinned blocks, and an importer that holds one. */
 TEST_F(accel, surprise_removal)
 {

@@ -296,6 +296,45 @@ static int frame_info(env *e)
 
 SWEEP(frame_info, .prepare = frame_prepare, .call = frame_info)
 
+/* ---- gathers ---- */
+
+#define GATHER_ROWS	4u
+
+/* The buffer of all: transfers that end late find it. */
+static uint8_t gather_buf[GATHER_ROWS * BLOCK] __attribute__((aligned(4096)));
+
+/* Two lists that have a row in common: the call's error, or the first of a row. */
+static int gather_call(env *e, uint32_t first, uint32_t flags, struct hawk_gather *g)
+{
+	static const uint32_t counts[2] = { 2, 2 };
+	uint64_t lids[GATHER_ROWS] = { LID(first), LID(first + 1), LID(first), LID(first + 2) };
+	uint32_t remap[GATHER_ROWS];
+	int32_t status[GATHER_ROWS];
+	uint32_t i;
+	int ret;
+
+	*g = (struct hawk_gather){
+		.size = sizeof(*g), .flags = flags, .lists = 2, .rows = GATHER_ROWS,
+		.counts = (uintptr_t)counts, .lids = (uintptr_t)lids,
+		.remap = (uintptr_t)remap, .status = (uintptr_t)status,
+		.buf = (uintptr_t)gather_buf, .buf_bytes = sizeof(gather_buf),
+		.user_data = flags ? ++e->batch : 0,
+	};
+	ret = dev_call(e->fd, HAWK_IOC_GATHER, g);
+	for (i = 0; !ret && !flags && i < GATHER_ROWS; i++)
+		ret = status[i];
+	return ret;
+}
+
+static int gather(env *e)
+{
+	struct hawk_gather g;
+
+	return gather_call(e, 1, 0, &g) ?: g.unique == 3 ? 0 : -EINVAL;
+}
+
+SWEEP(gather, .call = gather)
+
 /* ---- no memory to write a pin or a lease down ---- */
 
 /* Of which the file's arrays are made */
@@ -480,6 +519,31 @@ static int reload_async_undo(env *e)
 
 SWEEP(reload_async, .prepare = flash_prepare, .call = reload_async, .undo = reload_async_undo,
       .blocks = MANY, .moves = true)
+
+/* Blocks that are on flash only, or are evicted as soon as others are made. */
+static int gather_flash(env *e)
+{
+	struct hawk_gather g;
+
+	return gather_call(e, 0, 0, &g);
+}
+
+SWEEP(gather_flash, .call = gather_flash, .blocks = MANY)
+
+static int gather_async(env *e)
+{
+	struct hawk_gather g;
+
+	return gather_call(e, 0, HAWK_BATCH_ASYNC, &g);
+}
+
+/* After a failure too: one more, and all before it.  Nothing is pinned by them. */
+static int gather_async_undo(env *e)
+{
+	return gather_async(e) ?: drain(e, NEW);
+}
+
+SWEEP(gather_async, .call = gather_async, .undo = gather_async_undo, .blocks = MANY)
 
 /* Nothing is under way: what is swept is that nothing is found. */
 static int cancel(env *e)

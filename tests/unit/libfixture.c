@@ -4,6 +4,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -97,13 +98,23 @@ void fx_open_buckets(struct fx *f, uint64_t dram, uint64_t flash, uint32_t bucke
 	assert_ok(hawk_kv_create(f->h, &p, &f->kv));
 }
 
+/* A space whose handle was closed over batches ends with the last of these. */
+static void tier_del(struct fx *f, unsigned int tier)
+{
+	int ret;
+
+	while ((ret = hawk_tier_del(f->h, tier)) == -EBUSY)
+		sched_yield();
+	assert_ok(ret);
+}
+
 void fx_close(struct fx *f)
 {
 	hawk_kv_close(f->kv);
 	if (f->dev) {
-		assert_ok(hawk_tier_del(f->h, f->dram));
+		tier_del(f, f->dram);
 		if (f->has_flash)
-			assert_ok(hawk_tier_del(f->h, f->flash));
+			tier_del(f, f->flash);
 	}
 	hawk_close(f->h);
 	fx_dir_remove(f->dir);

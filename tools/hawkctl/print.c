@@ -23,6 +23,7 @@ static const struct {
 	{ HAWK_FEAT_URING_CMD, "uring-cmd" },
 	{ HAWK_FEAT_EXPORT, "export" },	      { HAWK_FEAT_TIER_MODEL, "tier-model" },
 	{ HAWK_FEAT_STATS_PAGE, "stats-page" }, { HAWK_FEAT_DRAFT, "draft" },
+	{ HAWK_FEAT_GATHER, "gather" },	      { HAWK_FEAT_SLICE, "slice" },
 };
 
 #define N_FEATURES (sizeof(features) / sizeof(features[0]))

@@ -95,6 +95,7 @@ int hawk_tier_stat(struct hawk *h, unsigned int tier, struct hawk_tier_info *inf
  *
  * See &struct hawk_space_create for the members. @quota_all: if non-zero, @quota
  * is ignored and the space may own all of every tier. @idle_ns: kernel backend only.
+ * @tp_rank, @tp_degree: the rank's head groups only, see there.
  */
 struct hawk_kv_params {
 	uint32_t block_bytes;
@@ -111,6 +112,8 @@ struct hawk_kv_params {
 	struct hawk_quota quota[HAWK_TIERS_MAX];
 	const char *name;	/* NULL: private */
 	uint64_t idle_ns;
+	uint32_t tp_rank;
+	uint32_t tp_degree;
 };
 
 int hawk_kv_create(struct hawk *h, const struct hawk_kv_params *p, struct hawk_kv **kv);
@@ -214,6 +217,141 @@ int hawk_lease_end(struct hawk_kv *kv, uint64_t lease);
  */
 int hawk_get(struct hawk_kv *kv, struct hawk_item *it, unsigned int n,
 	     const struct hawk_opts *o, unsigned int *prefix);
+
+/**
+ * struct hawk_gather_lists - lists of blocks that are wanted in one buffer
+ * @lid: LIDs of the first list, then of the second, ...
+ * @count: rows of each list; HAWK_BATCH_MAX in all
+ * @lists: lists, 1..HAWK_GATHER_LISTS
+ * @remap: out, by row: its block is so many blocks from the start of the buffer on, or
+ *	HAWK_GATHER_NONE
+ * @status: out, by row: 0 or a negative errno; see &struct hawk_gather
+ * @buf: the buffer, a multiple of 4096
+ * @buf_bytes: its bytes
+ */
+struct hawk_gather_lists {
+	const uint64_t *lid;
+	const uint32_t *count;
+	unsigned int lists;
+	uint32_t *remap;
+	int32_t *status;
+	void *buf;
+	uint64_t buf_bytes;
+};
+
+/**
+ * hawk_gather() - copy blocks to one buffer, each once, wherever they lie
+ * @o: flags: HAWK_BATCH_ASYNC; deadline, user_data; or NULL
+ * @g: out, what was moved; may be NULL
+ *
+ * Blocks that neighbour each other in their tier are one transfer; those on flash are
+ * read past any frame. &struct hawk_gather tells the rest, completions of an
+ * asynchronous one included: then @remap is there on return and the buffer is the
+ * device's until HAWK_CQE_BATCH.
+ *
+ * Return: rows with status 0, or a negative errno.
+ */
+int hawk_gather(struct hawk_kv *kv, const struct hawk_gather_lists *l, const struct hawk_opts *o,
+		struct hawk_gather *g);
+
+#define HAWK_GROUP_PCIE	8	/* layers fetched together over PCIe */
+#define HAWK_GROUP_CXL	4	/* and over CXL */
+
+/**
+ * struct hawk_gather_budget - what may be fetched while a group of layers computes
+ * @block_bytes: bytes of a block
+ * @group: layers of a group, 0 for HAWK_GROUP_PCIE
+ * @compute_ns: computing time of a group, nanoseconds
+ * @setup_ns: time that a gather takes whatever its size, nanoseconds
+ * @mb_per_s: by tier, 10^6 bytes per second, 0: nothing comes from there
+ * @share: so many of 1024 blocks come from that tier; all 0: all from the slowest one
+ */
+struct hawk_gather_budget {
+	uint32_t block_bytes;
+	uint32_t group;
+	uint64_t compute_ns;
+	uint64_t setup_ns;
+	uint32_t mb_per_s[HAWK_TIERS_MAX];
+	uint32_t share[HAWK_TIERS_MAX];
+};
+
+/**
+ * hawk_gather_rows_max() - different rows per layer that come while a group computes
+ *
+ * Tiers are taken to work one after the other, and every fraction is rounded to the
+ * safe side.
+ * Return: rows (blocks) for each layer of a group; 0: not one comes in time.
+ */
+unsigned int hawk_gather_rows_max(const struct hawk_gather_budget *b);
+
+/**
+ * hawk_gather_measure() - bandwidths and shares of tiers from a gather that has ended
+ * @b: slower than it says is believed at once, faster by and by
+ * @g: of a hawk_gather() without HAWK_BATCH_ASYNC
+ */
+void hawk_gather_measure(struct hawk_gather_budget *b, const struct hawk_gather *g);
+
+struct hawk_prefetch;	/* groups of layers that are fetched ahead */
+
+/**
+ * hawk_prefetch_open() - prepare to fetch group g + 1 while group g computes
+ * @kv: a space with a completion ring (hawk_ring_open())
+ * @b: what may be fetched in time; without any @mb_per_s the first group is one row per
+ *	list, and what follows is measured
+ * @blocks: blocks of one group at most; two such buffers are made
+ * @user_data: of the completions: this and the number behind it
+ */
+int hawk_prefetch_open(struct hawk_kv *kv, const struct hawk_gather_budget *b,
+		       unsigned int blocks, uint64_t user_data, struct hawk_prefetch **pf);
+
+/** hawk_prefetch_close() - -EBUSY: a group is still being fetched; else 0 */
+int hawk_prefetch_close(struct hawk_prefetch *pf);
+
+/**
+ * hawk_prefetch_issue() - start to fetch a group's blocks
+ * @lid: @n lists of LIDs, the most wanted rows of each first, one list per layer and
+ *	candidate
+ * @count: rows of each list
+ * @cut: out, rows of each list that are being fetched; may be NULL
+ *
+ * All lists are cut to the same length so that the union comes in time.
+ * Return: blocks under way; 0: none would come in time, nothing was started; -EBUSY:
+ * both buffers are in use.
+ */
+int hawk_prefetch_issue(struct hawk_prefetch *pf, const uint64_t *lid, const uint32_t *count,
+			unsigned int n, unsigned int *cut);
+
+/**
+ * hawk_prefetch_complete() - look at a completion that the caller has reaped
+ * Return: 1: a group is there; 0: not yet; -ENOENT: the completion is somebody else's.
+ */
+int hawk_prefetch_complete(struct hawk_prefetch *pf, const struct hawk_cqe *cqe);
+
+/**
+ * struct hawk_prefetch_group - a group that has come
+ * @buf: its blocks
+ * @remap: by row, list by list, of those not cut off: see &struct hawk_gather_lists
+ * @status: by row, likewise
+ * @cut: rows of a list at most
+ * @rows: rows of all lists
+ * @blocks: blocks in @buf
+ * @ns: time that it took, nanoseconds
+ */
+struct hawk_prefetch_group {
+	const void *buf;
+	const uint32_t *remap;
+	const int32_t *status;
+	unsigned int cut;
+	unsigned int rows;
+	unsigned int blocks;
+	uint64_t ns;
+};
+
+/** hawk_prefetch_ready() - the oldest group that has come: 0, or -EAGAIN: none */
+int hawk_prefetch_ready(struct hawk_prefetch *pf, struct hawk_prefetch_group *group);
+
+/** hawk_prefetch_release() - that group has been computed: its buffer may be used again */
+void hawk_prefetch_release(struct hawk_prefetch *pf);
 
 /**
  * hawk_pin_cost() - how much would pinning blocks count against RLIMIT_MEMLOCK

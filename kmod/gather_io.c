@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * gather_io.c - the transfers of a gather
+ *
+ * A transfer is a run of blocks that are neighbours in their tier and in the buffer:
+ *
+ *	flash		read with O_DIRECT into the buffer's pages
+ *	a driver's	the driver copies into the buffer's pages
+ *	host memory	the CPU copies, after all others have been started
+ *
+ * The checksum of each block from flash is compared in the buffer.  That is its owner's
+ * memory, who may write to it meanwhile, or it may be of a kind that the drive cannot
+ * reach: so neither a wrong sum nor an error tells yet that the block is bad.  Such
+ * blocks are read again one by one, through staging pages (stage.c), and what is found
+ * there is final.  So nobody can make others lose a block, and one bad block of a
+ * transfer is no more than one.
+ *
+ *	start -> hawk_io_end() -> hawk_gather_io_work() -> done
+ *	              ^                  |
+ *	              +------ again -----+
+ */
+#include "hawk.h"
+
+#include <linux/blkdev.h>
+#include <linux/crc32c.h>
+#include <linux/highmem.h>
+#include <linux/ktime.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#define HAWK_GATHER_RUN_BYTES	(16u << 20)	/* of a transfer, at most */
+
+static struct hawk_mem *hawk_gather_mem(const struct hawk_gather_call *c, u32 at)
+{
+	return c->as->mem[hawk_gather_tier(&c->set, at)];
+}
+
+static struct bio_vec *hawk_gather_bv(const struct hawk_gather_call *c, u32 at)
+{
+	return c->bv + at * (c->as->info.block_bytes >> PAGE_SHIFT);
+}
+
+static void hawk_gather_io_work(struct work_struct *work);
+
+static void hawk_gather_run_init(struct hawk_gather_call *c, struct hawk_gather_io *gio, u32 at,
+				 u32 n)
+{
+	gio->c = c;
+	gio->at = at;
+	gio->n = n;
+	gio->again = HAWK_NONE;
+	gio->io.as = c->as;
+	gio->io.move.kind = HAWK_MOVE_READ;
+	INIT_WORK(&gio->io.work, hawk_gather_io_work);
+}
+
+/**
+ * hawk_gather_runs() - which transfers there will be
+ * @c: the gather, its places known
+ * @arg: out, what comes from which tier
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int hawk_gather_runs(struct hawk_gather_call *c, struct hawk_gather *arg)
+{
+	u32 block = c->as->info.block_bytes, max = HAWK_GATHER_RUN_BYTES / block, at, n;
+	struct hawk_gather_set *g = &c->set;
+
+	memset(arg->tier, 0, sizeof(arg->tier));
+	for (at = 0; at < g->n; at += n, c->nruns++) {
+		struct hawk_gather_tier *t = &arg->tier[hawk_gather_tier(g, at)];
+
+		n = hawk_gather_run(g->key, at, g->n, block, max);
+		t->blocks += n;
+		t->transfers++;
+	}
+	c->run = kvcalloc(max(c->nruns, 1u), sizeof(*c->run), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!c->run)
+		return -ENOMEM;
+	for (at = 0, c->nruns = 0; at < g->n; at += n) {
+		n = hawk_gather_run(g->key, at, g->n, block, max);
+		hawk_gather_run_init(c, &c->run[c->nruns++], at, n);
+	}
+	return 0;
+}
+
+/* ---- the end of a block, of a transfer ---- */
+
+static void hawk_gather_post(struct hawk_gather_call *c, u32 at, u64 vt, int status)
+{
+	struct hawk_cqe cqe = {
+		.user_data = c->task.user_data,
+		.lid = hawk_gather_at(&c->set, at)->lid,
+		.vt = status ? 0 : vt,
+		.index = at,
+		.status = status,
+		.flags = HAWK_CQE_ITEM,
+	};
+
+	hawk_cq_post(c->f, &cqe);
+}
+
+/* @status: 0 or a negative errno; @bad: it is the block's fault */
+static void hawk_gather_end(struct hawk_gather_call *c, u32 at, int status, bool bad)
+{
+	u64 vt = hawk_gather_at(&c->set, at)->read.vt;
+
+	if (!status)
+		atomic_inc(&c->moved);
+	hawk_gather_done(c->as->space, &c->set, at, status, bad);
+	if (c->async)
+		hawk_gather_post(c, at, vt, status);
+}
+
+/* One transfer less.  The last one ends the gather. */
+static void hawk_gather_left(struct hawk_gather_call *c)
+{
+	struct hawk_as *as = hawk_as_get(c->as);
+
+	if (atomic_dec_and_test(&c->left))
+		hawk_gather_over(c);
+	hawk_gather_put(c);
+	atomic64_inc(&as->events);
+	atomic_dec(&as->active);
+	wake_up_all(&as->wait);
+	hawk_as_put(as);
+}
+
+static void hawk_gather_run_end(struct hawk_gather_io *gio)
+{
+	struct hawk_gather_call *c = gio->c;
+
+	WRITE_ONCE(c->end[hawk_gather_tier(&c->set, gio->at)], ktime_get_ns());
+	hawk_gather_left(c);
+}
+
+/* Not begun. */
+static void hawk_gather_skip(struct hawk_gather_io *gio, int status)
+{
+	u32 i;
+
+	for (i = 0; i < gio->n; i++)
+		hawk_gather_end(gio->c, gio->at + i, status, false);
+	hawk_gather_run_end(gio);
+}
+
+/* ---- the start of a transfer ---- */
+
+/* Places from @at on, to the pages of @gio->io. */
+static void hawk_gather_submit(struct hawk_gather_io *gio, u32 at, u32 n)
+{
+	struct hawk_mem *m = hawk_gather_mem(gio->c, at);
+	struct hawk_io *io = &gio->io;
+
+	io->bytes = n * io->as->info.block_bytes;
+	io->move.src_off = hawk_gather_off(&gio->c->set, at);
+	if (READ_ONCE(m->lost))
+		hawk_io_end(io, -ENODEV);
+	else if (m->ops->submit)
+		m->ops->submit(m, io);
+	else
+		m->ops->xfer(m, io, io->move.src_off, false);
+}
+
+static void hawk_gather_send(struct hawk_gather_io *gio)
+{
+	gio->io.bv = hawk_gather_bv(gio->c, gio->at);
+	gio->io.nbv = hawk_gather_bv(gio->c, gio->at + gio->n) - gio->io.bv;
+	hawk_gather_submit(gio, gio->at, gio->n);
+}
+
+/* The CPU reaches both sides. */
+static void hawk_gather_copy(struct hawk_gather_io *gio)
+{
+	struct hawk_mem *m = hawk_gather_mem(gio->c, gio->at);
+	u64 off = hawk_gather_off(&gio->c->set, gio->at);
+	struct bio_vec *bv = hawk_gather_bv(gio->c, gio->at);
+	struct bio_vec *end = hawk_gather_bv(gio->c, gio->at + gio->n);
+	u32 i;
+
+	if (READ_ONCE(m->lost)) {
+		hawk_gather_skip(gio, -ENODEV);
+		return;
+	}
+	for (; bv < end; bv++, off += PAGE_SIZE) {
+		copy_highpage(bv->bv_page, m->ops->page(m, off));
+		cond_resched();
+	}
+	for (i = 0; i < gio->n; i++)
+		hawk_gather_end(gio->c, gio->at + i, 0, false);
+	hawk_gather_run_end(gio);
+}
+
+/* ---- a block is read again ---- */
+
+/* The next place from @at on that is not done.  Return: whether there is one. */
+static bool hawk_gather_again(struct hawk_gather_io *gio, u32 at)
+{
+	struct hawk_gather_set *g = &gio->c->set;
+
+	for (; at < gio->at + gio->n; at++) {
+		if (hawk_gather_at(g, at)->done)
+			continue;
+		if (gio->again == HAWK_NONE)
+			hawk_stage_alloc(&gio->io);
+		gio->again = at;
+		hawk_gather_submit(gio, at, 1);
+		return true;
+	}
+	return false;
+}
+
+static u32 hawk_gather_crc(const struct bio_vec *bv, u32 nbv)
+{
+	u32 crc = ~0u, i;
+
+	for (i = 0; i < nbv; i++) {
+		void *p = kmap_local_page(bv[i].bv_page);
+
+		crc = crc32c(crc, p, PAGE_SIZE);
+		kunmap_local(p);
+	}
+	return ~crc;
+}
+
+static bool hawk_gather_good(const struct hawk_gather_call *c, u32 at, const struct bio_vec *bv)
+{
+	const struct hawk_read *r = &hawk_gather_at(&c->set, at)->read;
+
+	return !r->flash || hawk_gather_crc(bv, c->as->info.block_bytes >> PAGE_SHIFT) == r->crc;
+}
+
+static void hawk_gather_read_bytes(struct hawk_gather_call *c, u32 at)
+{
+	struct hawk_mem *m = hawk_gather_mem(c, at);
+
+	if (m->kind == HAWK_TIER_BLK)
+		this_cpu_add(m->count->read, c->as->info.block_bytes);
+}
+
+static void hawk_gather_came(struct hawk_gather_call *c, u32 at)
+{
+	hawk_gather_read_bytes(c, at);
+	hawk_gather_end(c, at, 0, false);
+}
+
+/* Into staging pages: what is wrong now is the block's fault. */
+static void hawk_gather_staged(struct hawk_gather_io *gio)
+{
+	struct hawk_gather_call *c = gio->c;
+	u32 at = gio->again, block = c->as->info.block_bytes, i;
+	struct bio_vec *bv = hawk_gather_bv(c, at);
+	struct hawk_io *io = &gio->io;
+	int ret = 0;
+
+	if (io->ret == -ENOMEM || io->ret == -EAGAIN) {
+		hawk_gather_end(c, at, -EAGAIN, false);	/* nobody's fault: ask again */
+		return;
+	}
+	if (io->ret < 0)
+		ret = io->ret == -ENODEV ? -ENODEV : -EIO;
+	else if (io->ret != block)
+		ret = -EIO;
+	else if (!hawk_gather_good(c, at, io->bv))
+		ret = -EILSEQ;
+	if (ret) {
+		hawk_io_failed(hawk_gather_mem(c, at), false, block, io->move.src_off,
+			       io->ret < 0 ? io->ret : ret);
+		hawk_gather_end(c, at, ret, true);
+		return;
+	}
+	for (i = 0; i < io->nbv; i++)
+		copy_highpage(bv[i].bv_page, io->bv[i].bv_page);
+	hawk_gather_came(c, at);
+}
+
+static void hawk_gather_unstage(struct hawk_gather_io *gio)
+{
+	if (gio->again == HAWK_NONE)
+		return;
+	hawk_stage_free(&gio->io);
+	kfree(gio->io.bv);
+}
+
+/* A transfer has ended. */
+static void hawk_gather_io_work(struct work_struct *work)
+{
+	struct hawk_gather_io *gio = container_of(work, struct hawk_gather_io, io.work);
+	struct hawk_gather_call *c = gio->c;
+	u32 at = gio->at;
+
+	if (gio->again != HAWK_NONE) {
+		at = gio->again + 1;
+		hawk_gather_staged(gio);
+	} else if (gio->io.ret == gio->io.bytes) {
+		for (; at < gio->at + gio->n; at++)
+			if (hawk_gather_good(c, at, hawk_gather_bv(c, at)))
+				hawk_gather_came(c, at);
+		at = gio->at;
+	}
+	if (hawk_gather_again(gio, at))
+		return;
+	hawk_gather_unstage(gio);
+	hawk_gather_run_end(gio);
+}
+
+/* ---- all transfers ---- */
+
+/* Why no transfer may begin any more, or 0. */
+static int hawk_gather_stop(const struct hawk_gather_call *c)
+{
+	if (hawk_task_stopped(c->f, &c->task) || (!c->async && signal_pending(current)))
+		return -ECANCELED;
+	return c->deadline_ns && ktime_get_ns() >= c->deadline_ns ? -ETIME : 0;
+}
+
+static bool hawk_gather_by_cpu(const struct hawk_gather_io *gio)
+{
+	const struct hawk_mem_ops *ops = hawk_gather_mem(gio->c, gio->at)->ops;
+
+	return !ops->submit && !ops->xfer;
+}
+
+static void hawk_gather_start_some(struct hawk_gather_call *c, bool by_cpu)
+{
+	u32 i;
+	int ret;
+
+	for (i = 0; i < c->nruns; i++) {
+		struct hawk_gather_io *gio = &c->run[i];
+
+		if (hawk_gather_by_cpu(gio) != by_cpu)
+			continue;
+		ret = hawk_gather_stop(c);
+		if (ret)
+			hawk_gather_skip(gio, ret);
+		else if (by_cpu)
+			hawk_gather_copy(gio);
+		else
+			hawk_gather_send(gio);
+	}
+}
+
+/**
+ * hawk_gather_start() - start all transfers
+ * @c: the gather
+ *
+ * Those of drives and drivers are at full depth while the CPU copies.  May sleep.
+ */
+void hawk_gather_start(struct hawk_gather_call *c)
+{
+	struct blk_plug plug;
+	u32 i;
+
+	hawk_round_begin(c->as);
+	/* All are counted before the first can end, and one for us. */
+	atomic_set(&c->left, c->nruns + 1);
+	atomic_add(c->nruns + 1, &c->as->active);
+	for (i = 0; i < c->nruns + 1; i++)
+		kref_get(&c->ref);
+	c->start = ktime_get_ns();
+	blk_start_plug(&plug);
+	hawk_gather_start_some(c, false);
+	blk_finish_plug(&plug);
+	hawk_gather_start_some(c, true);
+	hawk_round_end(c->as);
+	hawk_gather_left(c);
+}
+
+/**
+ * hawk_gather_wait() - until all transfers have ended, or nobody wants to wait longer
+ * @c: the gather, started by this caller
+ *
+ * Return: 0; -ETIME: the deadline has passed; -ERESTARTSYS: a signal.
+ */
+int hawk_gather_wait(struct hawk_gather_call *c)
+{
+	ktime_t timeout = KTIME_MAX;
+	int ret;
+
+	if (c->deadline_ns)
+		timeout = max_t(ktime_t, ktime_sub(ns_to_ktime(c->deadline_ns), ktime_get()), 1);
+	ret = wait_event_interruptible_hrtimeout(c->as->wait, !atomic_read(&c->left), timeout);
+	if (!ret && signal_pending(current))
+		ret = -ERESTARTSYS;	/* it may have kept some from being started */
+	return ret;
+}

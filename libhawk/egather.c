@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: MIT
+/*
+ * egather.c - a gather of the embedded backend: blocks to a buffer, each once
+ *
+ * The engine finds the blocks, keeps them and orders them.  What lies on flash is read
+ * straight into the buffer, neighbours by one read, while this thread copies what lies
+ * in memory.  What was read and is not what was written is read again, block by block,
+ * into memory of our own: the caller may write to his buffer meanwhile, and nobody shall
+ * lose a block for that.
+ *
+ * An asynchronous gather is found here and made by a mover (async.c).  It posts all of
+ * its completions itself, the last one when it holds nothing any more.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "crc32c.h"
+#include "embed.h"
+
+#define RUN_BYTES	(16u << 20)	/* of a transfer, at most */
+
+/* A transfer: places that are neighbours in their tier. */
+struct erun {
+	u32 at;
+	u32 n;
+	s32 res;
+};
+
+struct egather {
+	struct ekv *kv;
+	struct hawk_gather arg;
+	struct hawk_gather_set set;
+	u64 *lid;
+	struct erun *run;
+	u32 nruns;
+	u32 moved;		/* blocks that came */
+	u64 start;		/* of the first transfer, ns */
+	u64 end[HAWK_TIERS_MAX];
+	u8 *spare;		/* a block read again, or NULL */
+};
+
+/* The reads of a gather: see eio_kind. */
+struct reads {
+	struct eio_kind kind;
+	struct egather *g;
+};
+
+static void gather_free(struct egather *g)
+{
+	free(g->spare);
+	free(g->run);
+	free(g->set.blk);
+	free(g->set.key);
+	free(g->set.status);
+	free(g->set.remap);
+	free(g->lid);
+	free(g);
+}
+
+static u32 block_bytes(const struct egather *g)
+{
+	return g->kv->sp->geo.block_bytes;
+}
+
+static struct etier *tier_of(const struct egather *g, u32 at)
+{
+	return &g->kv->sp->e->tier[hawk_gather_tier(&g->set, at)];
+}
+
+static u8 *place_of(const struct egather *g, u32 at)
+{
+	return (u8 *)(uintptr_t)g->arg.buf + (u64)at * block_bytes(g);
+}
+
+static void end_block(struct egather *g, u32 at, s32 status, bool bad)
+{
+	u64 vt = hawk_gather_at(&g->set, at)->read.vt;
+	struct hawk_cqe cqe = {
+		.user_data = g->arg.user_data,
+		.lid = hawk_gather_at(&g->set, at)->lid,
+		.vt = status ? 0 : vt,
+		.index = at,
+		.status = status,
+		.flags = HAWK_CQE_ITEM,
+	};
+
+	g->moved += !status;
+	hawk_gather_done(g->kv->sp->space, &g->set, at, status, bad);
+	moved_note(g->kv->sp->e);
+	if (g->arg.flags & HAWK_BATCH_ASYNC)
+		ering_post(g->kv, &cqe);
+}
+
+/* ---- flash ---- */
+
+static void run_place(const struct eio_kind *k, void *what, struct eio_place *p)
+{
+	struct egather *g = ((const struct reads *)k)->g;
+	const struct erun *r = what;
+
+	p->fd = tier_of(g, r->at)->fd;
+	p->mem = place_of(g, r->at);
+	p->off = hawk_gather_off(&g->set, r->at);
+	p->bytes = r->n * block_bytes(g);
+	p->write = false;
+}
+
+static void run_done(const struct eio_kind *k, void *what, s32 res)
+{
+	struct egather *g = ((const struct reads *)k)->g;
+	struct erun *r = what;
+
+	r->res = res;
+	g->end[hawk_gather_tier(&g->set, r->at)] = now_ns();
+}
+
+static bool good(const struct egather *g, u32 at, const u8 *p)
+{
+	return hawk_crc32c(p, block_bytes(g)) == hawk_gather_at(&g->set, at)->read.crc;
+}
+
+/* One block, into memory of our own.  Return: what is final. */
+static s32 read_again(struct egather *g, u32 at)
+{
+	struct erun one = { .at = at, .n = 1 };
+	struct reads reads = { { run_place, run_done }, g };
+	struct eio_place p;
+	ssize_t n;
+
+	if (!g->spare && posix_memalign((void **)&g->spare, HAWK_FRAME_ALIGN, block_bytes(g))) {
+		g->spare = NULL;
+		return -ENOMEM;
+	}
+	run_place(&reads.kind, &one, &p);
+	n = pread(p.fd, g->spare, p.bytes, (off_t)p.off);
+	if (n != (ssize_t)p.bytes)
+		return -EIO;
+	if (!good(g, at, g->spare))
+		return -EILSEQ;
+	memcpy(place_of(g, at), g->spare, p.bytes);
+	return 0;
+}
+
+static void finish_run(struct egather *g, const struct erun *r)
+{
+	struct etier *t = tier_of(g, r->at);
+	s32 ret;
+	u32 at;
+
+	for (at = r->at; at < r->at + r->n; at++) {
+		ret = !r->res && good(g, at, place_of(g, at)) ? 0 : read_again(g, at);
+		__atomic_fetch_add(ret ? &t->io_errors : &t->read_bytes,
+				   ret ? 1 : block_bytes(g), __ATOMIC_RELAXED);
+		end_block(g, at, ret, ret == -EIO || ret == -EILSEQ);
+	}
+}
+
+/* ---- all transfers ---- */
+
+static s32 stopped(const struct egather *g, const bool *stop)
+{
+	if (stop && __atomic_load_n(stop, __ATOMIC_RELAXED))
+		return -ECANCELED;
+	return g->arg.deadline_ns && now_ns() >= g->arg.deadline_ns ? -ETIME : 0;
+}
+
+static bool on_flash(const struct egather *g, const struct erun *r)
+{
+	return tier_of(g, r->at)->kind == HAWK_TIER_BLK;
+}
+
+static void skip_run(struct egather *g, const struct erun *r, s32 status)
+{
+	u32 at;
+
+	for (at = r->at; at < r->at + r->n; at++)
+		end_block(g, at, status, false);
+}
+
+static void copy_run(struct egather *g, const struct erun *r)
+{
+	u32 at;
+
+	memcpy(place_of(g, r->at), tier_of(g, r->at)->base + hawk_gather_off(&g->set, r->at),
+	       (size_t)r->n * block_bytes(g));
+	for (at = r->at; at < r->at + r->n; at++)
+		end_block(g, at, 0, false);
+	g->end[hawk_gather_tier(&g->set, r->at)] = now_ns();
+}
+
+#define NOT_SENT	1	/* erun.res */
+
+static void transfer_all(struct egather *g, const bool *stop)
+{
+	struct reads reads = { { run_place, run_done }, g };
+	struct eio *io = NULL;
+	s32 ret = 0;
+	u32 i;
+
+	g->start = now_ns();
+	for (i = 0; i < g->nruns; i++) {
+		struct erun *r = &g->run[i];
+
+		r->res = NOT_SENT;
+		if (!on_flash(g, r) || (ret = stopped(g, stop)))
+			continue;
+		if (!io)
+			io = eio_take(g->kv->sp->e);
+		eio_queue(io, &reads.kind, r);
+		r->res = r->res == NOT_SENT ? 0 : r->res;
+	}
+	eio_start(io);
+	for (i = 0; i < g->nruns; i++) {
+		struct erun *r = &g->run[i];
+
+		if (r->res != NOT_SENT)
+			continue;
+		ret = stopped(g, stop);
+		if (ret || on_flash(g, r))
+			skip_run(g, r, ret ? ret : -ETIME);
+		else
+			copy_run(g, r);
+	}
+	eio_finish(g->kv->sp->e, io, &reads.kind);
+	for (i = 0; i < g->nruns; i++)
+		if (g->run[i].res != NOT_SENT)
+			finish_run(g, &g->run[i]);
+}
+
+/* ---- the call ---- */
+
+/* Which transfers there will be. */
+static int make_runs(struct egather *g)
+{
+	u32 at, n, max = RUN_BYTES / block_bytes(g);
+	struct hawk_gather_tier *t;
+
+	g->run = calloc(g->set.n + 1, sizeof(*g->run));
+	if (!g->run)
+		return -ENOMEM;
+	for (at = 0; at < g->set.n; at += n) {
+		n = hawk_gather_run(g->set.key, at, g->set.n, block_bytes(g), max);
+		g->run[g->nruns++] = (struct erun){ .at = at, .n = n };
+		t = &g->arg.tier[hawk_gather_tier(&g->set, at)];
+		t->blocks += n;
+		t->transfers++;
+	}
+	g->arg.unique = g->set.n;
+	g->arg.bytes = (u64)g->set.n * block_bytes(g);
+	return 0;
+}
+
+static struct egather *gather_new(struct ekv *kv, const struct hawk_gather *arg)
+{
+	struct egather *g = calloc(1, sizeof(*g));
+	u32 rows = arg->rows;
+	u64 room = arg->buf_bytes / kv->sp->geo.block_bytes;
+
+	if (!g)
+		return NULL;
+	g->kv = kv;
+	g->arg = *arg;
+	g->lid = calloc(rows, sizeof(*g->lid));
+	g->set.remap = calloc(rows, sizeof(*g->set.remap));
+	g->set.status = calloc(rows, sizeof(*g->set.status));
+	g->set.key = calloc(rows, sizeof(*g->set.key));
+	g->set.blk = calloc(rows, sizeof(*g->set.blk));
+	if (!g->lid || !g->set.remap || !g->set.status || !g->set.key || !g->set.blk) {
+		gather_free(g);
+		return NULL;
+	}
+	memcpy(g->lid, (void *)(uintptr_t)arg->lids, rows * sizeof(*g->lid));
+	g->set.lid = g->lid;
+	g->set.rows = rows;
+	g->set.room = room < rows ? (u32)room : rows;
+	return g;
+}
+
+static void give_back(struct egather *g)
+{
+	u32 at;
+
+	for (at = 0; at < g->set.n; at++)
+		hawk_gather_done(g->kv->sp->space, &g->set, at, -ECANCELED, false);
+	moved_note(g->kv->sp->e);
+}
+
+/* It will not begin. */
+void egather_abandon(struct egather *g)
+{
+	give_back(g);
+	gather_free(g);
+}
+
+u64 egather_user_data(const struct egather *g)
+{
+	return g->arg.user_data;
+}
+
+static u64 time_of(const struct egather *g, u32 tier)
+{
+	return g->end[tier] > g->start ? g->end[tier] - g->start : 0;
+}
+
+/* A mover makes an asynchronous one. */
+void egather_run(struct egather *g, const bool *stop)
+{
+	struct embed *e = g->kv->sp->e;
+
+	planner_enter(e);
+	transfer_all(g, stop);
+	planner_leave(e);
+}
+
+/* The last completion, when it cannot be canceled any more; ends it. */
+void egather_end(struct egather *g)
+{
+	struct hawk_cqe cqe = { .user_data = g->arg.user_data, .flags = HAWK_CQE_BATCH };
+	struct ekv *kv = g->kv;
+	u32 t;
+
+	cqe.index = g->moved;
+	cqe.lid = (u64)g->moved * block_bytes(g);
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (time_of(g, t) > cqe.vt)
+			cqe.vt = time_of(g, t);
+	gather_free(g);
+	ering_post(kv, &cqe);
+}
+
+/* Hands remap, status and figures over. */
+static void report(struct egather *g, struct hawk_gather *arg, s32 undone)
+{
+	size_t n = arg->rows;
+
+	g->arg.done = hawk_gather_results(&g->set, undone, &g->arg.busy);
+	memcpy((void *)(uintptr_t)arg->remap, g->set.remap, n * sizeof(*g->set.remap));
+	memcpy((void *)(uintptr_t)arg->status, g->set.status, n * sizeof(*g->set.status));
+	*arg = g->arg;
+}
+
+static int gather_async(struct egather *g, struct hawk_gather *arg)
+{
+	int ret = 0;
+
+	if (!g->kv->base.ring)
+		ret = hawk_fail(-EINVAL, "an asynchronous gather needs a completion ring");
+	else if (ering_reserve(g->kv, g->set.n + 1))
+		ret = hawk_fail(-EBUSY, "the ring has no room for %u completions", g->set.n + 1);
+	if (!ret) {
+		report(g, arg, -EINPROGRESS);
+		arg->busy = 0;
+		ret = async_gather(g->kv, g);
+		if (ret)
+			ering_unreserve(g->kv, g->set.n + 1);
+	}
+	if (ret)
+		egather_abandon(g);
+	return ret;
+}
+
+static void gather_now(struct egather *g, struct hawk_gather *arg)
+{
+	struct embed *e = g->kv->sp->e;
+	u32 t;
+
+	planner_enter(e);
+	transfer_all(g, NULL);
+	planner_leave(e);
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		g->arg.tier[t].ns = time_of(g, t);
+	report(g, arg, -ECANCELED);
+	gather_free(g);
+}
+
+int embed_gather(struct hawk_kv *base, struct hawk_gather *arg)
+{
+	struct ekv *kv = to_ekv(base);
+	struct egather *g = gather_new(kv, arg);
+
+	if (!g)
+		return hawk_fail(-ENOMEM, "a gather of %u rows", arg->rows);
+	hawk_gather_open(kv->sp->space, &g->set, now_ns());
+	if (make_runs(g)) {
+		egather_abandon(g);
+		return hawk_fail(-ENOMEM, "a gather of %u rows", arg->rows);
+	}
+	if (arg->flags & HAWK_BATCH_ASYNC)
+		return gather_async(g, arg);
+	gather_now(g, arg);
+	return 0;
+}
