@@ -81,6 +81,7 @@ struct hawk_run {
 	u64 lids;		/* LIDs that exist or are being put; atomic, no lock */
 	u32 limit;		/* rows that LIDs may be put in; read without the lock */
 	u32 rows;		/* handed out */
+	u32 top;		/* the most that @rows has been */
 	u32 head;		/* chain of nodes; links free runs */
 	u32 seq;		/* handle of the sequence that gets rows here, 0: none */
 	u32 reapers;		/* threads that free LIDs of it now */

@@ -91,6 +91,7 @@ struct hawk_run *hawk_run_take(struct hawk_space *s, u32 handle)
 	q->free_run = r->head;
 	r->head = HAWK_NONE;
 	r->seq = handle;
+	r->top = 0;
 	r->swept = false;
 	return r;
 }
@@ -100,6 +101,7 @@ void hawk_run_give(struct hawk_space *s, struct hawk_run *r, u32 rows)
 {
 	hawk_assert_held(&s->seqs->lock);
 	r->rows = rows;
+	r->top = r->top > rows ? r->top : rows;
 	hawk_store(&r->limit, rows);
 }
 
@@ -178,7 +180,7 @@ static void run_clean(struct hawk_space *s, struct hawk_run *r)
 		hawk_run_give(s, r, rows);
 	} else if (!hawk_cas64(&r->lids, 0, 0)) {	/* orders it, see hawk_run_join() */
 		/* out of place, put there too late, or in flight */
-		range_add(r, 0, r->rows, r->swept);
+		range_add(r, 0, r->top, r->swept);
 		r->swept = true;
 	} else {
 		r->rows = 0;
@@ -208,7 +210,7 @@ void hawk_run_count(struct hawk_space *s, u64 lid, int n)
 		lids = hawk_load(&r->lids);
 	} while (!hawk_cas64(&r->lids, lids, lids + n));
 	if (lids + n == 0)
-		hawk_seq_unbusy(s);
+		hawk_store(&s->seqs->again, 1);
 }
 
 /*
@@ -233,8 +235,8 @@ void hawk_run_part(struct hawk_space *s, u64 lid)
 	const struct hawk_run *r = &s->seqs->run[hawk_lid_seq(lid) - s->run_base];
 
 	hawk_run_count(s, lid, -1);
-	if (!hawk_load(&r->limit))
-		hawk_seq_unbusy(s);
+	if (!hawk_load(&r->limit))	/* it may be about to wait for this one */
+		hawk_store(&s->seqs->again, 1);
 }
 
 /* ---- reaping ---- */
@@ -406,9 +408,10 @@ bool hawk_seq_reap(struct hawk_space *s, u32 budget, u32 *freed)
 		hawk_lock(&q->lock);
 		st.run->reapers--;
 		q->reaping--;
-		/* what others woke meanwhile may have been for these */
+		/* what others woke meanwhile may have been for these: look again */
 		if (st.busy_end)
 			range_add(st.run, st.busy_row, st.busy_end, wakes == q->wakes);
+		st.run->swept &= wakes == q->wakes;
 		hawk_run_settle(s, st.run);
 		done = (u64)done + (u64)(st.end - st.row) * lids < budget ?
 		       done + (st.end - st.row) * lids : budget;

@@ -4,10 +4,8 @@
 # added by the build.mk of the part that they test.
 
 CORE_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard kmod/core/*.c) libhawk/port_user.c)
-CORE_TESTS := $(addprefix $(BUILD)/tests/,core_check core_draft core_found core_gather core_hash core_lid \
-					 core_life \
-					 core_lock core_note core_policy core_random core_share \
-					 core_seq core_seq_compact core_seq_random core_state core_threads)
+CORE_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%, \
+		$(filter-out %_host.c,$(wildcard tests/unit/core_*.c)))
 
 $(filter-out %/core_state,$(CORE_TESTS)): $(CORE_OBJS)
 $(CORE_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
