@@ -77,9 +77,15 @@ static u32 hawk_io_crc(struct hawk_io *io)
 	return ~crc;
 }
 
-/* The result of the transfer, 0 or a negative errno. */
+/*
+ * The result of the transfer, 0 or a negative errno.  Where a reload was to go is no
+ * more: that is no fault of the block, which stays on flash.
+ */
 static int hawk_io_result(struct hawk_io *io)
 {
+	if (io->ret == -ENODEV && io->stage == HAWK_STAGE_STORE &&
+	    io->move.kind == HAWK_MOVE_READ)
+		return -ECANCELED;
 	if (io->ret < 0)
 		return io->ret;
 	if (io->ret != io->bytes)
@@ -107,6 +113,8 @@ static void hawk_io_account(struct hawk_io *io)
 	bool write = mv->kind == HAWK_MOVE_WRITE;
 	struct hawk_mem *m;
 
+	if (mv->result == -ECANCELED)
+		return;
 	/* A device's memory counts failures only: the bytes are those of the flash tier. */
 	if (mv->result && io->stage)
 		write = io->stage == HAWK_STAGE_STORE || (write && io->stage == HAWK_STAGE_FLASH);
@@ -128,8 +136,9 @@ static void hawk_io_tell_job(struct hawk_io *io)
 {
 	struct hawk_item_state *st = &io->job->st[io->item];
 
+	/* llist_add() orders it */
 	if (io->move.kind != HAWK_MOVE_WRITE)
-		st->read_error = io->move.result;	/* llist_add() orders it */
+		st->read_error = io->move.result == -ECANCELED ? 0 : io->move.result;
 	if (atomic_dec_and_test(&st->moves))
 		llist_add(&st->ready, &io->job->ready);
 }
@@ -229,7 +238,8 @@ static void hawk_io_start(struct hawk_io *io)
 
 	trace_hawk_move_start(io->as->id, mv, 0);
 	if (READ_ONCE(src->lost) || READ_ONCE(dst->lost)) {
-		hawk_io_end(io, -ENODEV);
+		hawk_io_end(io, !READ_ONCE(src->lost) && mv->kind == HAWK_MOVE_READ ?
+			    -ECANCELED : -ENODEV);
 		return;
 	}
 	if (hawk_stage_wanted(io)) {

@@ -338,7 +338,8 @@ int hawk_mem_force_out(struct hawk_mem *m, bool tell)
  * a frame that a space still owns gives SIGBUS.  Unpinned blocks are dropped, pinned
  * ones as their pins go; then the tier is removed as by HAWK_IOC_TIER_REMOVE, and
  * @release is the last that the provider hears of it.  Until then the pages that
- * @page has named must stay valid memory: somebody may hold them.
+ * @page has named must stay valid memory: somebody may hold them.  Blocks on flash
+ * stay, also those that were on their way into the tier.
  *
  * Context: process context; takes no lock that a transfer needs.  May be called more
  * than once.
@@ -349,6 +350,10 @@ void hawk_mem_lost(struct hawk_mem *m)
 
 	if (!xchg(&m->lost, true))
 		pr_err("tier %u is lost: its blocks are dropped\n", m->id);
+	hawk_dev_lock();
+	if (hawk_dev.mem[m->id] == m)
+		hawk_tier_lost(hawk_dev.engine, m->id);
+	mutex_unlock(&hawk_dev.lock);
 	while ((as = hawk_as_next(as))) {
 		if (as->mem[m->id] != m)
 			continue;

@@ -221,6 +221,17 @@ void hawk_tier_clean(struct hawk_engine *e, u32 tier, u32 chunk);
  */
 int hawk_tier_leave(struct hawk_engine *e, u32 tier, bool leaving);
 
+/**
+ * hawk_tier_lost() - the memory of a tier is gone: no block comes there any more
+ * @e: the engine
+ * @tier: tier id
+ *
+ * Blocks in its frames stay until the host drains the spaces; it is to do so, and to
+ * remove the tier.  A reload into it that is in flight has nowhere to go: it is ended
+ * with -ECANCELED, so that the block stays on flash.
+ */
+void hawk_tier_lost(struct hawk_engine *e, u32 tier);
+
 /* ---- spaces ---- */
 
 /**

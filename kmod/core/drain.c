@@ -123,7 +123,7 @@ static int give_up_host(struct hawk_space *s, struct hawk_block *blk, u32 flags,
 /* A block on flash only comes to host memory that nobody uses.  Return: as above, -ENOSPC. */
 static int move_in(struct hawk_space *s, struct hawk_block *blk, struct hawk_want *w)
 {
-	u32 t, frame, tiers = hawk_load(&s->host_tiers);
+	u32 t, frame, tiers = hawk_good_tiers(s);
 
 	if (hawk_plan_full(w->plan))
 		return -EAGAIN;

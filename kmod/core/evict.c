@@ -256,7 +256,7 @@ static u32 tier_next(u32 *left, u32 first)
 int hawk_host_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		    struct hawk_want *w, u32 *got, u32 *frame)
 {
-	u32 t, left, home = b - s->bucket, tiers = hawk_load(&s->host_tiers);
+	u32 t, left, home = b - s->bucket, tiers = hawk_good_tiers(s);
 	int ret = -ENOSPC;
 
 	for (left = tiers; left;) {

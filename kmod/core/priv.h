@@ -45,6 +45,7 @@ struct hawk_tier {
 	struct hawk_lock lock;	/* guards all below, and what the windows name it for */
 	bool present;
 	bool leaving;		/* no grant any more */
+	bool lost;		/* no block comes here any more; read without the lock */
 	u32 kind;
 	u32 nchunks;
 	u32 nfree;
@@ -388,7 +389,9 @@ static inline u64 hawk_vt(u32 tier, u32 gen, u32 frame)
 	return HAWK_VT_VALID | (u64)tier << 56 | (u64)gen << 32 | frame;
 }
 
-/* tier.c: with the tier's lock */
+/* tier.c */
+u32 hawk_good_tiers(const struct hawk_space *s);
+/* with the tier's lock */
 void hawk_chunk_free(struct hawk_tier *t, u32 chunk);
 u32 hawk_chunk_take(struct hawk_tier *t);
 void hawk_chunk_dirty(struct hawk_tier *t, u32 chunk);

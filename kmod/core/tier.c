@@ -72,6 +72,7 @@ int hawk_tier_add(struct hawk_engine *e, u32 kind, u32 chunks, u32 *tier)
 	t->nfree = chunks;
 	t->ndirty = 0;
 	hawk_store(&t->leaving, false);
+	hawk_store(&t->lost, false);
 	hawk_store(&t->avail, chunks);
 	hawk_store(&t->reserved, 0);
 	hawk_store(&t->claimed, 0);
@@ -186,6 +187,29 @@ int hawk_tier_leave(struct hawk_engine *e, u32 tier, bool leaving)
 	}
 	hawk_unlock(&t->lock);
 	return ret;
+}
+
+void hawk_tier_lost(struct hawk_engine *e, u32 tier)
+{
+	struct hawk_tier *t;
+
+	if (tier >= HAWK_TIERS_MAX)
+		return;
+	t = &e->tier[tier];
+	hawk_lock(&t->lock);
+	hawk_store(&t->lost, t->present);
+	hawk_unlock(&t->lock);
+}
+
+/* Bit per host tier of the space that can take a block. */
+u32 hawk_good_tiers(const struct hawk_space *s)
+{
+	u32 all = hawk_load(&s->host_tiers), good = all, t;
+
+	for (t = 0; all >> t; t++)
+		if (all & 1u << t && hawk_load(&s->engine->tier[t].lost))
+			good &= ~(1u << t);
+	return good;
 }
 
 /* ---- states of a chunk; the tier is locked ---- */

@@ -666,6 +666,51 @@ static void kinds(void **state)
 	fix_fini(&f);
 }
 
+/* No block comes to memory that is gone, and none on flash is forgotten for it. */
+static void lost_memory(void **state)
+{
+	struct hawk_space_params p = {
+		.block_bytes = BLOCK, .block_tokens = 16, .max_blocks = 16, .buckets = 1,
+		.quota_max = { 1, 1, 4 },
+	};
+	u32 i, reloads = 0;
+	struct hawk_ref ref;
+	struct fix f;
+	u64 vt;
+
+	(void)state;
+	memset(&f, 0, sizeof(f));
+	host_init(&f.h, 1);
+	host_tier(&f.h, HAWK_TIER_DMABUF, 1);
+	host_tier(&f.h, HAWK_TIER_HOST, 1);
+	host_tier(&f.h, HAWK_TIER_BLK, 4);
+	f.s = host_space(&f.h, &p);
+	fill(&f, 0, 8);
+	hawk_tier_lost(f.h.e, 0);
+	hawk_tier_lost(f.h.e, 5);
+	hawk_tier_lost(f.h.e, HAWK_TIERS_MAX);
+	for (i = 8; i < 10; i++) {
+		assert_int_equal(host_alloc(&f.h, f.s, LID(i), NULL, ++f.now, &vt), 0);
+		assert_int_equal(HAWK_VT_TIER(vt), 1);
+		assert_int_equal(hawk_block_put(f.s, LID(i), NULL, false, ++f.now), 0);
+	}
+	assert_int_equal(stats(f.s).evict_write, 2);
+	for (i = 0; i < 10; i++) {
+		assert_int_equal(hawk_block_ref(f.s, LID(i), &vt, &ref), 0);
+		if (HAWK_VT_TIER(vt) != 2)
+			continue;
+		assert_int_equal(host_reload(&f.h, f.s, LID(i), ++f.now), 0);
+		assert_int_equal(hawk_block_ref(f.s, LID(i), &vt, &ref), 0);
+		assert_int_equal(HAWK_VT_TIER(vt), 1);
+		reloads++;
+	}
+	assert_true(reloads);
+	hawk_tier_lost(f.h.e, 1);
+	assert_int_equal(hawk_block_alloc(f.s, LID(20), NULL, 1, ++f.now, NULL, &vt), -EDQUOT);
+	host_check(f.s);
+	fix_fini(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -684,6 +729,7 @@ int main(void)
 		cmocka_unit_test(asked_too_early),
 		cmocka_unit_test(a_tier_leaves),
 		cmocka_unit_test(kinds),
+		cmocka_unit_test(lost_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
