@@ -71,4 +71,46 @@ struct hawk_imp_info {
 #define HAWK_IMP_IOC_INFO	_IOR('h', 0x07, struct hawk_imp_info)
 #define HAWK_IMP_IOC_FENCE	_IO('h', 0x08)		/* 1: its DMA runs; 0: it is done */
 
+/* ---- /dev/hawk-exporter: a device driver that exports one buffer per open file ---- */
+
+#define HAWK_EXP_NO_CPU		(1u << 0)	/* the CPU cannot map it */
+#define HAWK_EXP_MIB_MAX	256u
+#define HAWK_EXP_FILL		0xeeu		/* the bytes of a new buffer */
+#define HAWK_EXP_OTHER		0xddu		/* those of memory that it has left */
+
+/**
+ * struct hawk_exp_make - make the buffer
+ * @mib: its size, MiB
+ * @flags: HAWK_EXP_*
+ * @fd: out, its dma-buf
+ * @pad: 0
+ */
+struct hawk_exp_make {
+	__u32 mib;
+	__u32 flags;
+	__s32 fd;
+	__u32 pad;
+};
+
+/**
+ * struct hawk_exp_info - the buffer's state
+ * @attachments: importers attached to it
+ * @mapped: there is a kernel mapping of it
+ * @moves: how often it was moved
+ * @pad: 0
+ */
+struct hawk_exp_info {
+	__u32 attachments;
+	__u32 mapped;
+	__u32 moves;
+	__u32 pad;
+};
+
+#define HAWK_EXP_IOC_MAKE	_IOWR('h', 0x20, struct hawk_exp_make)
+#define HAWK_EXP_IOC_MOVE	_IO('h', 0x21)		/* to other memory */
+#define HAWK_EXP_IOC_REVOKE	_IO('h', 0x22)		/* nobody may use it any more */
+#define HAWK_EXP_IOC_FAIL	_IO('h', 0x23)		/* the next CPU access, with this errno */
+#define HAWK_EXP_IOC_RW		_IOW('h', 0x24, struct hawk_imp_rw)	/* by the device */
+#define HAWK_EXP_IOC_INFO	_IOR('h', 0x25, struct hawk_exp_info)
+
 #endif /* HAWK_MODELS_H */
