@@ -50,6 +50,7 @@
 #define HAWK_CHUNK_PAGES	(1u << HAWK_CHUNK_ORDER)
 
 struct hawk_mem;
+struct hawk_import;
 struct hawk_io;
 struct io_uring_cmd;
 
@@ -116,7 +117,7 @@ extern struct hawk_device hawk_dev;
 
 void hawk_dev_lock(void);
 
-/* ---- memory of a tier (tier.c, tier_host.c, tier_blk.c) ---- */
+/* ---- memory of a tier (tier.c, tier_host.c, tier_blk.c, tier_dmabuf.c) ---- */
 
 /**
  * struct hawk_mem_ops - what a kind of memory does
@@ -166,6 +167,7 @@ struct hawk_host_chunk {
  * @file: device or file (blk)
  * @provider: the provider's own (model)
  * @provider_ops: what it does (model)
+ * @import: the dma-buf (dmabuf)
  * @count: bytes read by reloads and written by evictions, per CPU
  * @io_errors: failed or corrupt transfers
  * @exported_bytes: pinned by exports
@@ -189,6 +191,7 @@ struct hawk_mem {
 	struct file *file;
 	void *provider;
 	const struct hawk_provider_ops *provider_ops;
+	struct hawk_import *import;
 	struct hawk_mem_count __percpu *count;
 	atomic64_t io_errors;
 	atomic64_t exported_bytes;
@@ -208,10 +211,14 @@ int hawk_mem_remove(struct hawk_mem *m);
 void hawk_mem_release(struct hawk_mem *m);
 struct hawk_mem *hawk_mem_create_host(const struct hawk_tier_add *arg);
 struct hawk_mem *hawk_mem_create_blk(const struct hawk_tier_add *arg);
+struct hawk_mem *hawk_mem_create_dmabuf(const struct hawk_tier_add *arg);
 int hawk_blk_check_unused(const struct hawk_mem *m);
 struct hawk_mem *hawk_mem_alloc(const struct hawk_mem_ops *ops, u32 kind, u32 chunks);
 int hawk_mem_publish(struct hawk_mem *m);
 int hawk_mem_usage(struct hawk_mem *m, u64 *free_bytes, u64 *quarantine_bytes);
+int hawk_import_init(void);
+void hawk_import_stop(void);
+void hawk_import_exit(void);
 
 u64 hawk_mem_read_bytes(const struct hawk_mem *m);
 u64 hawk_mem_write_bytes(const struct hawk_mem *m);
@@ -737,7 +744,7 @@ enum hawk_stage {
  * @work: ends it where sleeping is allowed
  * @iocb: of the block tier
  * @stage: enum hawk_stage
- * @xfer: what a provider is asked for
+ * @xfer: what a provider, or the importer of a dma-buf, is asked for
  * @bv: pages of the host frame, or staging pages
  * @nbv: entries of @bv
  * @bv_one: @bv of a contiguous frame
@@ -771,6 +778,7 @@ void hawk_stage_start(struct hawk_io *io);
 bool hawk_stage_next(struct hawk_io *io);
 void hawk_stage_alloc(struct hawk_io *io);
 void hawk_stage_free(struct hawk_io *io);
+struct hawk_provider_xfer *hawk_io_xfer(struct hawk_io *io, u64 off, bool write);
 void hawk_io_failed(struct hawk_mem *m, bool write, u32 bytes, u64 off, int ret);
 
 /* ---- gathers (gather.c, gather_io.c) ---- */

@@ -28,7 +28,8 @@ int hawk_ioc_query(struct hawk_file *f, void *arg)
 		      HAWK_FEAT_RECLAIM | HAWK_FEAT_TIER_FORCE | HAWK_FEAT_TIER_REOPEN |
 		      HAWK_FEAT_ATTACH_FD | HAWK_FEAT_MEMLOCK | HAWK_FEAT_IDLE | HAWK_FEAT_CANCEL |
 		      HAWK_FEAT_BUILT | HAWK_FEAT_EXPORT | HAWK_FEAT_TIER_MODEL |
-		      HAWK_FEAT_STATS_PAGE | HAWK_FEAT_DRAFT | HAWK_FEAT_GATHER | HAWK_FEAT_SLICE;
+		      HAWK_FEAT_STATS_PAGE | HAWK_FEAT_DRAFT | HAWK_FEAT_GATHER | HAWK_FEAT_SLICE |
+		      HAWK_FEAT_TIER_DMABUF;
 	q->tiers = 0;
 	hawk_dev_lock();
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
@@ -58,8 +59,12 @@ static int hawk_queues_create(void)
 		goto err_destroy_batch_wq;
 	if (hawk_export_init())
 		goto err_destroy_clean_wq;
+	if (hawk_import_init())
+		goto err_exit_export;
 	return 0;
 
+err_exit_export:
+	hawk_export_exit();
 err_destroy_clean_wq:
 	destroy_workqueue(hawk_dev.clean_wq);
 err_destroy_batch_wq:
@@ -71,6 +76,7 @@ err_destroy_wq:
 
 static void hawk_queues_destroy(void)
 {
+	hawk_import_exit();
 	hawk_export_exit();
 	destroy_workqueue(hawk_dev.batch_wq);
 	destroy_workqueue(hawk_dev.clean_wq);
@@ -155,6 +161,7 @@ static void __exit hawk_exit(void)
 	/* A move in flight holds its space, and its I/O the memory of the tiers. */
 	wait_var_event(&hawk_dev.nspaces, !atomic_read(&hawk_dev.nspaces));
 	flush_workqueue(hawk_dev.wq);
+	hawk_import_stop();
 	hawk_reclaim_exit();
 	hawk_mem_remove_all();
 	hawk_writeback_exit();	/* a tunable may have been written since; now all are gone */

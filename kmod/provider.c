@@ -45,7 +45,8 @@ static bool hawk_prov_clean(struct hawk_mem *m, u32 chunk)
 	return true;
 }
 
-static void hawk_prov_xfer(struct hawk_mem *m, struct hawk_io *io, u64 off, bool write)
+/* The transfer of a frame at byte offset @off from or to the pages of @io. */
+struct hawk_provider_xfer *hawk_io_xfer(struct hawk_io *io, u64 off, bool write)
 {
 	io->xfer = (struct hawk_provider_xfer) {
 		.off = off,
@@ -54,7 +55,12 @@ static void hawk_prov_xfer(struct hawk_mem *m, struct hawk_io *io, u64 off, bool
 		.bv = io->bv,
 		.nbv = io->nbv,
 	};
-	m->provider_ops->xfer(m->provider, &io->xfer);
+	return &io->xfer;
+}
+
+static void hawk_prov_xfer(struct hawk_mem *m, struct hawk_io *io, u64 off, bool write)
+{
+	m->provider_ops->xfer(m->provider, hawk_io_xfer(io, off, write));
 }
 
 void hawk_provider_done(struct hawk_provider_xfer *x, int ret)

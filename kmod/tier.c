@@ -106,6 +106,10 @@ struct hawk_mem *hawk_mem_find(u32 tier)
 
 static int hawk_tier_add_check(const struct hawk_tier_add *arg)
 {
+	if (arg->reserved)
+		return -EOPNOTSUPP;
+	if (arg->fd && arg->kind != HAWK_TIER_DMABUF)
+		return -EINVAL;
 	switch (arg->kind) {
 	case HAWK_TIER_HOST:
 		if (arg->path || arg->path_len)
@@ -117,6 +121,12 @@ static int hawk_tier_add_check(const struct hawk_tier_add *arg)
 	case HAWK_TIER_BLK:
 		if (arg->node != -1 || !arg->path || arg->path_len < 2 ||
 		    arg->path_len > HAWK_PATH_MAX)
+			return -EINVAL;
+		return arg->bytes && !hawk_chunks(arg->bytes) ? -EINVAL : 0;
+	case HAWK_TIER_DMABUF:
+		/* Who does not know @fd has not given 0 as one. */
+		if (arg->node != -1 || arg->path || arg->path_len ||
+		    arg->size < offsetofend(struct hawk_tier_add, fd))
 			return -EINVAL;
 		return arg->bytes && !hawk_chunks(arg->bytes) ? -EINVAL : 0;
 	default:
@@ -147,6 +157,18 @@ out:
 	return ret;
 }
 
+static struct hawk_mem *hawk_mem_create(const struct hawk_tier_add *arg)
+{
+	switch (arg->kind) {
+	case HAWK_TIER_HOST:
+		return hawk_mem_create_host(arg);
+	case HAWK_TIER_BLK:
+		return hawk_mem_create_blk(arg);
+	default:
+		return hawk_mem_create_dmabuf(arg);
+	}
+}
+
 int hawk_ioc_tier_add(struct hawk_file *f, void *data)
 {
 	struct hawk_tier_add *arg = data;
@@ -155,7 +177,7 @@ int hawk_ioc_tier_add(struct hawk_file *f, void *data)
 
 	if (ret)
 		return ret;
-	m = arg->kind == HAWK_TIER_HOST ? hawk_mem_create_host(arg) : hawk_mem_create_blk(arg);
+	m = hawk_mem_create(arg);
 	if (IS_ERR(m))
 		return PTR_ERR(m);
 	ret = hawk_mem_publish(m);
@@ -307,8 +329,9 @@ int hawk_ioc_tier_info(struct hawk_file *f, void *data)
 }
 
 /*
- * Module exit: no space is left.  A chunk may still be in quarantine; its pages
- * have references of their own and go when the last holder lets go of them.
+ * Module exit: no space is left, but chunks of theirs may not be clean: memory that
+ * goes back to another driver must be.  A chunk may still be in quarantine then; its
+ * pages have references of their own and go when the last holder lets go of them.
  */
 void hawk_mem_remove_all(void)
 {
@@ -319,6 +342,7 @@ void hawk_mem_remove_all(void)
 
 		if (!m)
 			continue;
+		flush_delayed_work(&m->clean);
 		hawk_dev_lock();
 		hawk_mem_unpublish(m);
 		mutex_unlock(&hawk_dev.lock);

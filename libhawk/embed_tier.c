@@ -221,6 +221,8 @@ int embed_tier_add(struct hawk *h, struct hawk_tier_add *a)
 	struct etier new = { 0 };
 	int ret;
 
+	if (a->kind != HAWK_TIER_HOST && a->kind != HAWK_TIER_BLK)
+		return hawk_fail(-EOPNOTSUPP, "adding a tier: this kind needs the kernel's device");
 	ret = a->kind == HAWK_TIER_HOST ? host_open(&new, a) : flash_open(&new, a);
 	if (ret)
 		return ret;

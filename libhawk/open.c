@@ -97,6 +97,17 @@ int hawk_tier_add_blk(struct hawk *h, const char *path, uint64_t bytes, unsigned
 	return tier_add(h, &a, tier);
 }
 
+int hawk_tier_add_dmabuf(struct hawk *h, int fd, uint64_t bytes, unsigned int *tier)
+{
+	struct hawk_tier_add a = { .kind = HAWK_TIER_DMABUF, .node = -1, .bytes = bytes, .fd = fd };
+
+	if (fd < 0)
+		return hawk_fail(-EBADF, "dma-buf tier: descriptor %d", fd);
+	if (bytes && bytes < HAWK_CHUNK_BYTES)
+		return hawk_fail(-EINVAL, "dma-buf tier: at least %u bytes", HAWK_CHUNK_BYTES);
+	return tier_add(h, &a, tier);
+}
+
 int hawk_tier_del(struct hawk *h, unsigned int tier)
 {
 	return h->ops->tier_del(h, tier, 0);

@@ -140,6 +140,7 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_CANCEL	(1ull << 11)	/* HAWK_IOC_CANCEL */
 #define HAWK_FEAT_URING_CMD	(1ull << 12)	/* batches through io_uring */
 #define HAWK_FEAT_EXPORT	(1ull << 13)	/* HAWK_IOC_EXPORT, _REVOKE, FRAME_INFO */
+#define HAWK_FEAT_TIER_DMABUF	(1ull << 14)	/* imported dma-bufs */
 #define HAWK_FEAT_TIER_MODEL	(1ull << 15)	/* tiers that other modules provide */
 #define HAWK_FEAT_STATS_PAGE	(1ull << 16)	/* HAWK_MMAP_STATS */
 #define HAWK_FEAT_SEQ		(1ull << 17)	/* HAWK_IOC_SEQ, HAWK_IOC_SEQ_MAP */
@@ -175,7 +176,7 @@ struct hawk_query {
 enum hawk_tier_kind {
 	HAWK_TIER_HOST = 1,	/* kernel pages on a NUMA node */
 	HAWK_TIER_BLK = 2,	/* block device or file, O_DIRECT */
-	HAWK_TIER_DMABUF = 3,	/* memory of a device, from its dma-buf; not offered yet */
+	HAWK_TIER_DMABUF = 3,	/* memory of another driver, from its dma-buf */
 	HAWK_TIER_MODEL = 4,	/* memory that another module provides */
 };
 
@@ -185,22 +186,36 @@ enum hawk_tier_kind {
  * @flags: must be 0
  * @kind: enum hawk_tier_kind
  * @node: NUMA node of a host tier, -1 for the caller's; -1 for other kinds
- * @bytes: capacity, bytes, rounded down to whole chunks; for HAWK_TIER_BLK 0
- *	means the whole device or the present size of the file
+ * @bytes: capacity, bytes, rounded down to whole chunks; 0 means the whole device
+ *	or the present size of the file (HAWK_TIER_BLK), the whole buffer
+ *	(HAWK_TIER_DMABUF)
  * @path: pointer to a NUL-terminated path (HAWK_TIER_BLK), else 0
  * @path_len: bytes at @path, NUL included, 2..HAWK_PATH_MAX
  * @tier: out, the id of the new tier
+ * @fd: descriptor of a dma-buf (HAWK_TIER_DMABUF), may be closed afterwards; else 0
+ * @reserved: must be 0
  *
  * A host tier takes no memory yet: a chunk's memory is taken from the node when a
  * space gets the chunk, charged to the memory cgroup of the space's creator, and
  * given back when the space has left it.  A space that cannot get memory evicts
  * within what it has.
  *
+ * The buffer of a HAWK_TIER_DMABUF tier is overwritten with zeroes, by this call and,
+ * chunk by chunk, whenever blocks of a space have been there: so also before its
+ * exporter gets it back.  Blocks are used in it as in host memory, but there is no
+ * window: who has the buffer itself mapped (a GPU, say) finds a pinned block by
+ * HAWK_IOC_FRAME_INFO.  Between the buffer and flash the CPU copies.  The exporter may
+ * move the buffer.  If it takes the buffer away, the tier is lost: its blocks become
+ * misses, it is removed.
+ *
  * Needs CAP_SYS_ADMIN.  ENOMEM: the node has not so much memory at all; ENOSPC: no
- * free tier id or the file is smaller than @bytes; EBUSY: the block device is
- * in use, or the file is a tier already, maybe under another name; EROFS,
- * EACCES, ENOENT: from opening the path; ENOTBLK: neither block device nor
- * regular file.
+ * free tier id or the file or buffer is smaller than @bytes or than a chunk; EBUSY:
+ * the block device is in use, or the file or buffer is a tier already, maybe under
+ * another name; EROFS, EACCES, ENOENT: from opening the path; ENOTBLK: neither block
+ * device nor regular file.  For HAWK_TIER_DMABUF: EBADF: @fd is no descriptor; EINVAL:
+ * it is no dma-buf, or one of HAWK_IOC_EXPORT; EOPNOTSUPP: the CPU cannot map it;
+ * ENODEV: its exporter has taken it away; EINTR: killed while it was zeroed; others
+ * are the exporter's.
  */
 struct hawk_tier_add {
 	__u32 size;
@@ -211,6 +226,8 @@ struct hawk_tier_add {
 	__aligned_u64 path;
 	__u32 path_len;
 	__u32 tier;
+	__s32 fd;
+	__u32 reserved;
 };
 
 #define HAWK_TIER_FORCE		(1u << 0)	/* spaces must leave it */

@@ -129,6 +129,9 @@ static void add_blk(void **state)
 	snprintf(path, sizeof(path), "%s/other", f.dir);
 	assert_int_equal(hawk_tier_add_blk(f.h, path, 0, &tier), -ENOENT);
 	assert_int_equal(hawk_tier_add_blk(f.h, "", 0, &tier), -EINVAL);
+	assert_int_equal(hawk_tier_add_dmabuf(f.h, 0, 0, &tier), -EOPNOTSUPP);
+	assert_int_equal(hawk_tier_add_dmabuf(f.h, -1, 0, &tier), -EBADF);
+	assert_int_equal(hawk_tier_add_dmabuf(f.h, 0, 1, &tier), -EINVAL);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	assert_int_equal(ftruncate(fd, 7 * MIB), 0);
 	close(fd);

@@ -70,6 +70,14 @@ int hawk_tier_add_host(struct hawk *h, int node, uint64_t bytes, unsigned int *t
  */
 int hawk_tier_add_blk(struct hawk *h, const char *path, uint64_t bytes, unsigned int *tier);
 
+/**
+ * hawk_tier_add_dmabuf() - add the memory of another driver; kernel backend only
+ * @fd: its dma-buf, may be closed afterwards; @bytes: 0 for all of it; @tier: out, tier id
+ *
+ * What is in it is overwritten.  See &struct hawk_tier_add.
+ */
+int hawk_tier_add_dmabuf(struct hawk *h, int fd, uint64_t bytes, unsigned int *tier);
+
 int hawk_tier_del(struct hawk *h, unsigned int tier);
 
 /**
