@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 
+#include "hawk_models.h"
 #include "hawk_sweep.h"
 
 /* ---- the device ---- */
@@ -79,6 +80,46 @@ static int tier_remove_new(env *e)
 	return tier_remove(e->ctl, __builtin_ctz(more));
 }
 
+static int tier_import(env *e)
+{
+	struct hawk_tier_add add = {
+		.size = sizeof(add), .kind = HAWK_TIER_DMABUF, .node = -1, .fd = e->other,
+	};
+
+	return dev_call(e->ctl, HAWK_IOC_TIER_ADD, &add);
+}
+
+/* The buffer stays with its descriptor: the exporter's file is not needed. */
+static int buffer_make(env *e)
+{
+	struct hawk_exp_make mk = { .mib = TIER_BYTES >> 20 };
+	int exp, ret = model_load("exporter", "");
+
+	if (ret)
+		return ret;
+	exp = open("/dev/hawk-exporter", O_RDWR | O_CLOEXEC);
+	ret = dev_call(exp, HAWK_EXP_IOC_MAKE, &mk);
+	close(exp);
+	e->other = mk.fd;
+	return ret;
+}
+
+static int import_undo(env *e)
+{
+	int ret = tiers_undo(e);
+
+	other_close(e);
+	return ret;
+}
+
+SWEEP(tier_add_dmabuf, .prepare = buffer_make, .call = tier_import, .undo = import_undo)
+
+static int buffer_import(env *e)
+{
+	return buffer_make(e) ?: tier_import(e);
+}
+
+SWEEP(tier_remove_dmabuf, .prepare = buffer_import, .call = tier_remove_new, .undo = import_undo)
 SWEEP(tier_remove_host, .prepare = tier_add_host, .call = tier_remove_new, .undo = tiers_undo)
 SWEEP(tier_remove_blk, .prepare = tier_add_blk, .call = tier_remove_new, .undo = tiers_undo)
 
@@ -270,7 +311,7 @@ static int map_window(env *e)
 }
 
 /* A fault that finds no memory is taken again: the reader notices nothing. */
-static int touch(env *e)
+static int touch_map(env *e)
 {
 	(void)*e->map;
 	return 0;
@@ -281,10 +322,10 @@ SWEEP(mmap_ring, .call = map_ring, .undo = unmap)
 SWEEP(mmap_stats, .call = map_stats, .undo = unmap)
 SWEEP(mmap_draft, .prepare = draft_open, .call = map_draft, .undo = map_draft_undo)
 SWEEP(mmap_window, .call = map_window, .undo = unmap)
-SWEEP(fault_vtlb, .prepare = map_vtlb, .call = touch, .undo = unmap)
-SWEEP(fault_ring, .prepare = map_ring, .call = touch, .undo = unmap)
-SWEEP(fault_stats, .prepare = map_stats, .call = touch, .undo = unmap)
-SWEEP(fault_draft, .prepare = map_draft_prepare, .call = touch, .undo = map_draft_undo)
-SWEEP(fault_window, .prepare = map_window, .call = touch, .undo = unmap)
+SWEEP(fault_vtlb, .prepare = map_vtlb, .call = touch_map, .undo = unmap)
+SWEEP(fault_ring, .prepare = map_ring, .call = touch_map, .undo = unmap)
+SWEEP(fault_stats, .prepare = map_stats, .call = touch_map, .undo = unmap)
+SWEEP(fault_draft, .prepare = map_draft_prepare, .call = touch_map, .undo = map_draft_undo)
+SWEEP(fault_window, .prepare = map_window, .call = touch_map, .undo = unmap)
 
 TEST_HARNESS_MAIN
