@@ -58,6 +58,11 @@ static size_t build_tier_add(struct hawk_tier_add *s, const struct fuzz_call *c)
 	s->kind = c->a[0];
 	s->node = c->a[1];
 	s->bytes = c->a[2];
+	if (s->kind == HAWK_TIER_DMABUF) {
+		s->node = -1;
+		s->fd = c->a[4] ? (int)c->a[5] : world.setup->buf;
+		return sizeof(*s);
+	}
 	if (s->kind != HAWK_TIER_HOST) {
 		s->node = -1;
 		s->path_len = strlen(path) + (c->a[4] ? 0 : 1);

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -23,12 +24,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <linux/dma-heap.h>
 #include <linux/hawk.h>
 
 #include "hawk_fuzz.h"
 
 #define WORKERS_MAX	16u
 #define FLASH_BYTES	(16u << 20)
+#define BUF_BYTES	(4u << 20)
 #define STUCK_S		300	/* no call ends for so long: it hangs */
 #define KEPT		4u	/* latest programs that the log of a worker holds */
 #define NOBODY		65534
@@ -312,6 +315,17 @@ static bool make_flash(void)
 	       !close(a) && !close(b);
 }
 
+/* Memory of another driver. */
+static void make_buffer(void)
+{
+	struct dma_heap_allocation_data data = { .len = BUF_BYTES, .fd_flags = O_RDWR | O_CLOEXEC };
+	int heap = open("/dev/dma_heap/system", O_RDWR | O_CLOEXEC);
+
+	lab.buf = heap < 0 || ioctl(heap, DMA_HEAP_IOCTL_ALLOC, &data) ? -1 : (int)data.fd;
+	if (heap >= 0)
+		close(heap);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -351,6 +365,7 @@ int main(int argc, char **argv)
 		perror("hawk_fuzz: cannot begin");
 		return 1;
 	}
+	make_buffer();
 	/* For the workers without privileges. */
 	if (chmod("/dev/hawk", 0666) || !cov_find_module()) {
 		fprintf(stderr, "hawk_fuzz: needs /dev/hawk, root and /proc/kallsyms\n");

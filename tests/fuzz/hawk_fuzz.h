@@ -127,6 +127,7 @@ struct fuzz_shared {
 struct fuzz_setup {
 	const char *flash;	/* a file on a file system with O_DIRECT */
 	const char *dir;
+	int buf;		/* a dma-buf, -1: this kernel gives none */
 	bool admin;		/* tiers may be added and removed */
 };
 
