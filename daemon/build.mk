@@ -4,7 +4,7 @@
 # library of its own; it depends on nothing else in this repository.
 
 HAWKEXEC_SRCS := $(wildcard daemon/gguf/*.c daemon/model/*.c daemon/tok/*.c) \
-		 $(addprefix daemon/exec/,exec.c plan.c forward.c turn.c pool.c sample.c \
+		 $(addprefix daemon/exec/,exec.c plan.c forward.c turn.c pool.c sample.c sparse.c centroid.c \
 					  kern.c kern_c.c)
 ifneq ($(filter x86_64,$(shell uname -m)),)
 HAWKEXEC_SRCS += daemon/exec/kern_avx2.c daemon/exec/kern_avx512.c
@@ -42,7 +42,7 @@ MANPAGES += daemon/man/hawk-exec.1
 # Unit tests: tests/unit/daemon_NAME.c
 HAWKEXEC_TESTS := $(addprefix $(BUILD)/tests/,daemon_gguf daemon_tok daemon_exec \
 					  daemon_stories daemon_golden daemon_segments \
-					  daemon_shift)
+					  daemon_shift daemon_sparse)
 HAWKEXEC_TEST_OBJS := $(addprefix $(BUILD)/obj/tests/unit/,daemon_fixture.o daemon_net.o daemon_run.o \
 								     daemon_view.o)
 $(BUILD)/obj/tests/unit/daemon_%.o: CFLAGS_COMMON += -Idaemon -D_GNU_SOURCE

@@ -52,6 +52,10 @@ static void carve_scratch(struct exec *e, struct carver *c, struct exec_scratch 
 	out.scores = carve(c, n_q * kern_pad(e->cfg.block_tokens), sizeof(float));
 	out.state = carve(c, n_q * 2, sizeof(float));
 	out.turn_mem = carve(c, turn_floats(m->rope_dim), sizeof(float));
+	out.qs = carve(c, exec_group(e) * kern_pad(m->head_dim), sizeof(float));
+	out.score = carve(c, e->cfg.sparse_blocks, sizeof(float));
+	out.best = carve(c, e->cfg.sparse_blocks, sizeof(uint32_t));
+	out.segs = carve(c, e->cfg.sparse_blocks, sizeof(struct exec_seg));
 	out.planes = carve(c, 2 * (size_t)e->cfg.block_tokens * m->head_dim, sizeof(float));
 	if (s)
 		*s = out;
@@ -72,6 +76,9 @@ static void carve_all(struct exec *e, struct carver *c)
 	e->rope = carve(c, rows * m->rope_dim, sizeof(float));
 	e->logits = carve(c, e->cfg.max_logits * e->ld_vocab, sizeof(float));
 	e->inv_freq = carve(c, m->rope_dim / 2, sizeof(double));
+	if (e->cfg.sparse_blocks)
+		e->scale = carve(c, m->n_layer * m->n_head_kv * kern_pad(m->head_dim),
+				 sizeof(float));
 	e->slot = carve(c, rows, sizeof(*e->slot));
 	e->want = carve(c, e->cfg.max_logits, sizeof(*e->want));
 	e->dst = carve(c, rows, sizeof(*e->dst));
@@ -168,6 +175,13 @@ int exec_create(const struct model *m, const struct exec_config *cfg, struct exe
 		gguf_fail(err, ret, "cannot start %u threads: %s", e->cfg.n_threads,
 			  strerror(-ret));
 		goto err_destroy;
+	}
+	if (e->cfg.sparse_blocks) {
+		ret = exec_centroid_calibrate(e);
+		if (ret) {
+			gguf_fail(err, ret, "no memory to calibrate the centroids");
+			goto err_destroy;
+		}
 	}
 	*out = e;
 	return 0;

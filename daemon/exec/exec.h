@@ -46,6 +46,9 @@ enum exec_kv_type { EXEC_KV_F16, EXEC_KV_F32 };
  *              n_vocab * 4 bytes of memory; 0 means max_rows
  * @block_tokens: tokens per KV block, 1..EXEC_MAX_BLOCK_TOKENS
  * @kv_type: element type of K and V
+ * @sparse_blocks: most blocks that a sparse row may choose from; each costs
+ *                 some 50 bytes per thread, and exec_create() runs 512 tokens.
+ *                 0: no sparse rows, no centroids
  * @isa: "avx512", "avx2", "c", or NULL for $HAWK_ISA, or else the best one
  *       this CPU has
  * @pin: pin worker threads to CPUs, one each
@@ -56,6 +59,7 @@ struct exec_config {
 	uint32_t max_logits;
 	uint32_t block_tokens;
 	enum exec_kv_type kv_type;
+	uint32_t sparse_blocks;
 	const char *isa;
 	bool pin;
 };
@@ -71,12 +75,46 @@ struct exec_config {
  * @shift: keys are read as at position p - shift, p being the position they
  *         were stored with; the blocks are not changed, values do not depend
  *         on positions. Rows cannot land in a segment whose shift is not 0.
+ * @centroids: by block as @blocks, see exec_centroid_make(); for sparse rows. A
+ *             block without one (NULL) is always read. NULL: none has one
  */
 struct exec_seg {
 	void *const *blocks;
 	uint32_t tok;
 	uint32_t len;
 	int32_t shift;
+	const void *const *centroids;
+};
+
+/**
+ * exec_seg_blocks() - blocks that a segment passes through
+ * @block_tokens: as the executor was created with
+ */
+static inline uint32_t exec_seg_blocks(const struct exec_seg *seg, uint32_t block_tokens)
+{
+	return (seg->tok + seg->len - 1) / block_tokens - seg->tok / block_tokens + 1;
+}
+
+#define EXEC_SPARSE_SINKS  64u
+#define EXEC_SPARSE_WINDOW 1024u
+
+/**
+ * struct exec_sparse - attend to some blocks only
+ * @blocks: blocks chosen by their centroids, for each row, layer and KV head by
+ *          themselves; those read anyway are not counted
+ * @sinks: tokens at the start of what the row sees that are always read
+ * @window: last tokens, the row's own included, that are always read; at least
+ *          the rows of the sequence in this step, so that it does not matter
+ *          how a prompt is cut
+ *
+ * Blocks are read whole, as far as the segment has them. A block that two
+ * segments pass through counts twice. With @blocks large enough for all, the
+ * result is that of a dense row, bit for bit.
+ */
+struct exec_sparse {
+	uint32_t blocks;
+	uint32_t sinks;
+	uint32_t window;
 };
 
 /**
@@ -87,6 +125,11 @@ struct exec_seg {
  * @segs: what its sequence sees, up to @at at least. Rows of one sequence pass
  *        the same pointer.
  * @n_segs: number of segments
+ * @sparse: NULL: attend to everything
+ * @read: sparse rows: set to 1 for every block that the row read in any layer
+ *        and head, or NULL. Blocks are numbered as the segments pass through
+ *        them (exec_seg_blocks()). The caller zeroes; rows may share an array
+ *        if they share segments.
  * @want_logits: compute logits for this row
  *
  * The rows of one sequence in a step are adjacent, with consecutive visible
@@ -101,6 +144,8 @@ struct exec_row {
 	uint32_t at;
 	const struct exec_seg *segs;
 	uint32_t n_segs;
+	const struct exec_sparse *sparse;
+	uint8_t *read;
 	bool want_logits;
 };
 
@@ -138,7 +183,8 @@ void exec_destroy(struct exec *e);
  *
  * Return: 0; -EINVAL no rows, a token or position out of range, an empty
  * segment, a NULL block, a visible index beyond the segments or in a shifted
- * one; -E2BIG more rows or logits than configured. exec_step_error() has the
+ * one, a window shorter than the step; -E2BIG more rows, logits or blocks of a
+ * sparse row than configured; -EOPNOTSUPP sparse rows not configured. exec_step_error() has the
  * cause in words. Nothing was written on failure.
  */
 int exec_step(struct exec *e, const struct exec_row *rows, uint32_t n_rows);
@@ -154,6 +200,21 @@ const char *exec_step_error(const struct exec *e);
  * ask for them.
  */
 const float *exec_logits(const struct exec *e, uint32_t row);
+
+/** exec_centroid_bytes() - bytes of a block's centroids; 0 without sparse rows */
+size_t exec_centroid_bytes(const struct exec *e);
+
+/**
+ * exec_centroid_make() - centroids of a full block
+ * @block: all its tokens are written
+ * @out: exec_centroid_bytes(); of use only to this executor and to those
+ *       created with the same model, configuration and instruction set
+ *
+ * May run beside exec_step() in another thread.
+ *
+ * Return: 0; -EOPNOTSUPP sparse rows not configured.
+ */
+int exec_centroid_make(const struct exec *e, const void *block, void *out);
 
 /** exec_isa_name() - "avx512", "avx2" or "c" */
 const char *exec_isa_name(const struct exec *e);

@@ -49,6 +49,11 @@ struct exec_scratch {
 	float *state;
 	float *planes;
 	float *turn_mem;
+	/* sparse rows, see sparse.h */
+	float *qs;	       /* [group][kern_pad(head_dim)] queries times scales */
+	float *score;	       /* [sparse_blocks] */
+	uint32_t *best;	       /* [sparse_blocks] */
+	struct exec_seg *segs; /* [sparse_blocks] what is read */
 	struct turn_cache turn; /* on turn_mem */
 };
 
@@ -71,6 +76,7 @@ struct exec {
 	float *rope;		       /* [max_rows][rope_dim] cos, sin pairs */
 	float *logits;		       /* [max_logits][ld_vocab] */
 	double *inv_freq;	       /* [rope_dim / 2] radians per position */
+	float *scale;		       /* [layer][kv_head][kern_pad(head_dim)] of centroids */
 	uint32_t *slot;		       /* [max_rows] logits index, or UINT32_MAX */
 	uint32_t *want;		       /* [max_logits] rows that want logits */
 	struct exec_dst *dst;	       /* [max_rows] */
@@ -107,6 +113,33 @@ static inline uint32_t exec_tile_rows(const struct exec *e)
 
 	return rows ? rows : 1;
 }
+
+/* Byte offset in a block of one head's keys (which = 0) or values (1). */
+static inline size_t exec_plane_offset(const struct exec *e, uint32_t layer, int which,
+				       uint32_t head)
+{
+	const struct model_config *c = &e->m->cfg;
+	size_t plane = ((size_t)layer * 2 + which) * c->n_head_kv + head;
+
+	return plane * e->cfg.block_tokens * c->head_dim * e->kv_elem;
+}
+
+/* Scales of the centroids of one head, by channel. */
+static inline float *exec_centroid_scale(const struct exec *e, uint32_t layer, uint32_t head)
+{
+	const struct model_config *c = &e->m->cfg;
+
+	return e->scale + ((size_t)layer * c->n_head_kv + head) * kern_pad(c->head_dim);
+}
+
+/* Bytes of one centroid, see centroid.c. */
+static inline size_t exec_centroid_stride(const struct exec *e)
+{
+	return sizeof(float) + kern_pad(e->m->cfg.head_dim);
+}
+
+/* Find the scales by running the model; -ENOMEM. */
+int exec_centroid_calibrate(struct exec *e);
 
 static inline uint32_t exec_counter_count(const struct exec *e)
 {

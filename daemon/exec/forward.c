@@ -9,6 +9,7 @@
  * outputs for all rows (the other matrices).
  */
 #include "exec/exec_priv.h"
+#include "exec/sparse.h"
 
 #include <math.h>
 #include <string.h>
@@ -77,15 +78,6 @@ static void norm_rows(struct exec *e, uint32_t counter, const float *w)
 				c->rms_eps);
 }
 
-/* Byte offset in a block of one head's keys (which = 0) or values (1). */
-static size_t plane_offset(const struct exec *e, uint32_t layer, int which, uint32_t head)
-{
-	const struct model_config *c = &e->m->cfg;
-	size_t plane = ((size_t)layer * 2 + which) * c->n_head_kv + head;
-
-	return plane * e->cfg.block_tokens * c->head_dim * e->kv_elem;
-}
-
 static void project_q(struct exec *e, uint32_t layer, uint32_t head, struct exec_scratch *s)
 {
 	const struct model_config *c = &e->m->cfg;
@@ -129,7 +121,7 @@ static void project_kv(struct exec *e, uint32_t layer, int which, uint32_t head,
 {
 	const struct model_config *c = &e->m->cfg;
 	const struct model_layer *l = &e->m->layers[layer];
-	const size_t plane = plane_offset(e, layer, which, head);
+	const size_t plane = exec_plane_offset(e, layer, which, head);
 	struct kern_mm mm = {
 		.x = e->xn,
 		.ldx = e->ld_embd,
@@ -180,8 +172,8 @@ static void attend_tile(struct exec *e, uint32_t layer, const struct exec_tile *
 		.out = e->att + tile->first * e->ld_q + col,
 		.ld_out = e->ld_q,
 		.segs = row->segs,
-		.k_off = plane_offset(e, layer, 0, kv_head),
-		.v_off = plane_offset(e, layer, 1, kv_head),
+		.k_off = exec_plane_offset(e, layer, 0, kv_head),
+		.v_off = exec_plane_offset(e, layer, 1, kv_head),
 		.n_rows = tile->n_rows,
 		.group = group,
 		.at = row->at,
@@ -200,6 +192,10 @@ static void attend_tile(struct exec *e, uint32_t layer, const struct exec_tile *
 			memcpy(s->q + (r * group + g) * ldq,
 			       e->q + (tile->first + r) * e->ld_q + col + g * c->head_dim,
 			       c->head_dim * sizeof(float));
+	if (row->sparse) { /* has a tile of its own */
+		a.at = sparse_select(e, layer, kv_head, row, s, &r) - 1;
+		a.segs = s->segs;
+	}
 	e->ops->attend(&a);
 }
 

@@ -83,6 +83,7 @@ struct kern_attn {
  * @name: as in $HAWK_ISA
  * @matmul: y[r][o] (+)= dot(w[begin + o], x[r])
  * @attend: see struct kern_attn
+ * @dot_i8: sum of q[i] * z[i], @n a multiple of KERN_PAD
  * @turn_key: rotate one key of head_dim floats by a table of @t
  * @rmsnorm: dst = x / sqrt(mean(x^2) + eps) * w; dst and x padded
  * @silu_mul: g = g / (1 + exp(-g)) * u
@@ -93,6 +94,7 @@ struct kern_ops {
 	const char *name;
 	void (*matmul)(const struct model_mat *w, const struct kern_mm *mm);
 	void (*attend)(const struct kern_attn *a);
+	float (*dot_i8)(const float *q, const int8_t *z, uint32_t n);
 	void (*turn_key)(float *k, const struct turn_cache *t, const struct turn_table *tt);
 	void (*rmsnorm)(float *dst, const float *x, const float *w, uint32_t n, float eps);
 	void (*silu_mul)(float *g, const float *u, uint32_t n);

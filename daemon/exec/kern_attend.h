@@ -204,7 +204,8 @@ static void span_load(const struct kern_attn *a, struct cursor *c, uint32_t n, s
 		if (s->v == v)
 			plane_put(v, s->v_type, at * hd, a->kv_type, p.v, p.n * hd);
 		for (t = 0; p.shift && t < p.n; t++)
-			op_turn_key((float *)k + (at + t) * hd, a->turn, turn_get(a->turn, p.shift));
+			op_turn_key((float *)k + (at + t) * hd, a->turn,
+				    turn_get(a->turn, p.shift));
 		at += p.n;
 		if (at == n)
 			return;

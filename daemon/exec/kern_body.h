@@ -320,6 +320,16 @@ static void op_matmul(const struct model_mat *w, const struct kern_mm *mm)
 
 #include "exec/kern_attend.h"
 
+static float op_dot_i8(const float *q, const int8_t *z, uint32_t n)
+{
+	vf sum = v_set1(0.0f);
+	uint32_t i;
+
+	for (i = 0; i < n; i += VL)
+		sum = v_fma(v_load(q + i), v_load_i8(z + i), sum);
+	return v_sum(sum);
+}
+
 static void op_rmsnorm(float *dst, const float *x, const float *w, uint32_t n, float eps)
 {
 	vf sum = v_set1(0.0f), scale;
@@ -369,6 +379,7 @@ const struct kern_ops KERN_OPS = {
 	.name = KERN_NAME,
 	.matmul = op_matmul,
 	.attend = op_attend,
+	.dot_i8 = op_dot_i8,
 	.turn_key = op_turn_key,
 	.rmsnorm = op_rmsnorm,
 	.silu_mul = op_silu_mul,

@@ -57,12 +57,33 @@ static int check_seg(struct exec *e, uint32_t r, uint32_t i, const struct exec_s
 	return 0;
 }
 
+/* Check row @i of a run that sees @blocks blocks. */
+static int check_sparse(struct exec *e, uint32_t r, uint32_t i, const struct exec_row *row,
+			uint64_t blocks)
+{
+	if (!row->sparse)
+		return 0;
+	if (!e->cfg.sparse_blocks)
+		return gguf_fail(e->err, -EOPNOTSUPP,
+				 "row %u is sparse: the executor was made without sparse_blocks",
+				 r);
+	if (row->sparse->window <= i)
+		return gguf_fail(
+			e->err, -EINVAL,
+			"row %u: a window of %u tokens, the step has %u rows of the sequence", r,
+			row->sparse->window, i + 1);
+	if (blocks > e->cfg.sparse_blocks)
+		return gguf_fail(e->err, -E2BIG, "row %u sees %llu blocks: at most %u if sparse", r,
+				 (unsigned long long)blocks, e->cfg.sparse_blocks);
+	return 0;
+}
+
 /* Rows [r, end) are a run: walk its segments, note where the rows write. */
 static int check_run(struct exec *e, const struct exec_row *rows, uint32_t r, uint32_t end)
 {
 	const uint64_t visible = (uint64_t)rows[r].at + (end - r);
 	const uint32_t bt = e->cfg.block_tokens, head = r;
-	uint64_t first = 0, n;
+	uint64_t first = 0, blocks = 0, n;
 	uint32_t i;
 	int ret;
 
@@ -81,9 +102,14 @@ static int check_run(struct exec *e, const struct exec_row *rows, uint32_t r, ui
 					e->err, -EINVAL,
 					"row %u: its key would go to segment %u, whose keys are read shifted",
 					r, i);
+			ret = check_sparse(e, r, r - head, &rows[r],
+					   blocks + slot / bt - seg->tok / bt + 1);
+			if (ret)
+				return ret;
 			e->dst[r] = (struct exec_dst){ seg->blocks[slot / bt], slot % bt };
 		}
 		first += n;
+		blocks += exec_seg_blocks(seg, bt);
 	}
 	if (first < visible)
 		return gguf_fail(e->err, -EINVAL,
@@ -138,7 +164,8 @@ int exec_plan(struct exec *e, const struct exec_row *rows, uint32_t n)
 			e->slot[r] = e->n_want;
 			e->want[e->n_want++] = r;
 		}
-		if (!same_run(rows, r) || tile->n_rows == exec_tile_rows(e)) {
+		if (!same_run(rows, r) || tile->n_rows == exec_tile_rows(e) || rows[r].sparse ||
+		    rows[r - 1].sparse) {
 			tile = &e->tiles[e->n_tiles++];
 			*tile = (struct exec_tile){ r, 0 };
 		}

@@ -85,7 +85,12 @@ static void compute(struct diff *d, const int32_t *ids, uint32_t from, uint32_t 
 	uint32_t i, k, n_segs = hist_segs(op, n, to, hs);
 
 	for (i = 0; i < n_segs; i++)
-		seg[i] = (struct exec_seg){ d->block, hs[i].first, hs[i].len, hs[i].shift };
+		seg[i] = (struct exec_seg) {
+			.blocks = d->block,
+			.tok = hs[i].first,
+			.len = hs[i].len,
+			.shift = hs[i].shift,
+		};
 	for (; from < to; from += k) {
 		k = to - from < ROWS ? to - from : ROWS;
 		for (i = 0; i < k; i++)

@@ -66,6 +66,8 @@ struct ref {
 	double *k, *v; /* [layer][max_tokens][n_head_kv * head_dim] */
 	double *x, *n, *q, *a, *g, *u, *p;
 	float *row;
+	ref_watch_fn watch;
+	void *arg;
 };
 
 static double *ref_array(size_t n)
@@ -98,6 +100,12 @@ struct ref *ref_create(const struct model *m, uint32_t max_tokens)
 	r->row = calloc(e > c->n_ff ? e : c->n_ff, sizeof(float));
 	assert_non_null(r->row);
 	return r;
+}
+
+void ref_watch(struct ref *r, ref_watch_fn fn, void *arg)
+{
+	r->watch = fn;
+	r->arg = arg;
 }
 
 void ref_free(struct ref *r)
@@ -198,8 +206,11 @@ static void ref_layer(struct ref *r, uint32_t layer, uint32_t pos, uint32_t at)
 	ref_matvec(r, &l->wv, r->n, v + at * r->kvw);
 	for (h = 0; h < c->n_head_kv; h++)
 		ref_rope(r->m, k + at * r->kvw + h * c->head_dim, pos);
-	for (h = 0; h < c->n_head; h++) {
+	for (h = 0; h < c->n_head; h++)
 		ref_rope(r->m, r->q + h * c->head_dim, pos);
+	if (r->watch)
+		r->watch(r->arg, layer, r->q, k);
+	for (h = 0; h < c->n_head; h++) {
 		kvh = h / (c->n_head / c->n_head_kv) * c->head_dim;
 		ref_attend(r, r->q + h * c->head_dim, k + kvh, v + kvh, at, r->a + h * c->head_dim);
 	}

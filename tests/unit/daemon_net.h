@@ -30,6 +30,13 @@ void ref_free(struct ref *r);
 /* One row at rotary position @pos: writes visible index @at, attends to 0..at. */
 void ref_row(struct ref *r, int32_t token, uint32_t pos, uint32_t at, double *logits);
 
+/*
+ * Be shown what each layer of ref_row() attends with: queries [n_head][head_dim]
+ * and keys [at + 1][n_head_kv * head_dim], all turned.
+ */
+typedef void (*ref_watch_fn)(void *arg, uint32_t layer, const double *q, const double *k);
+void ref_watch(struct ref *r, ref_watch_fn fn, void *arg);
+
 /* Copy the K/V of slot @slot of an executor's block to visible index @at, keys turned by -shift. */
 void ref_load(struct ref *r, uint32_t at, const void *block, uint32_t slot, uint32_t block_tokens,
 	      enum exec_kv_type kv, int32_t shift);

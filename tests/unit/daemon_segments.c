@@ -152,8 +152,10 @@ static void expect_refused(struct exec *e, const struct exec_row *rows, uint32_t
 		fail_msg("'%s' does not say '%s'", exec_step_error(e), words);
 }
 
-static void expect_seg(struct exec *e, struct exec_seg seg, uint32_t at, const char *words)
+static void expect_seg(struct exec *e, void *const *blocks, uint32_t tok, uint32_t len,
+		       int32_t shift, uint32_t at, const char *words)
 {
+	const struct exec_seg seg = { .blocks = blocks, .tok = tok, .len = len, .shift = shift };
 	const struct exec_row row = { .pos = 9, .at = at, .segs = &seg, .n_segs = 1 };
 
 	expect_refused(e, &row, 1, -EINVAL, words);
@@ -185,13 +187,13 @@ static void test_refused(void **state)
 	expect_refused(e, rows, 3, -EINVAL, "row 2: visible index 20, the segments hold 20");
 	rows[2].n_segs = 0;
 	expect_refused(e, rows, 3, -EINVAL, "row 2: no segments");
-	expect_seg(e, (struct exec_seg){ NULL, 0, 8, 0 }, 3, "segment 0 has no blocks");
-	expect_seg(e, (struct exec_seg){ run->blocks, 7, 0, 0 }, 3, "0 tokens from slot 7");
-	expect_seg(e, (struct exec_seg){ run->blocks, 9, UINT32_MAX - 8, 0 }, 3, "from slot 9");
-	expect_seg(e, (struct exec_seg){ run->blocks, 9, 8, -2 }, 3, "read shifted");
+	expect_seg(e, NULL, 0, 8, 0, 3, "segment 0 has no blocks");
+	expect_seg(e, run->blocks, 7, 0, 0, 3, "0 tokens from slot 7");
+	expect_seg(e, run->blocks, 9, UINT32_MAX - 8, 0, 3, "from slot 9");
+	expect_seg(e, run->blocks, 9, 8, -2, 3, "read shifted");
 	memcpy(holes, run->blocks, sizeof(holes));
 	holes[1] = NULL;
-	expect_seg(e, (struct exec_seg){ holes, 10, 24, 0 }, 9, "block 1 of segment 0 is missing");
+	expect_seg(e, holes, 10, 24, 0, 9, "block 1 of segment 0 is missing");
 	/* what no row needs may be missing, and rows may land behind a shifted segment */
 	view_add(&v, run->blocks, 30, 4, 3);
 	view_add(&v, holes, 3, 30, 0);

@@ -72,7 +72,12 @@ void view_run_free(struct view_run *run)
 void view_add(struct view *v, void *const *blocks, uint32_t tok, uint32_t len, int32_t shift)
 {
 	assert_true(v->n_segs < MAX_TOK);
-	v->segs[v->n_segs++] = (struct exec_seg){ blocks, tok, len, shift };
+	v->segs[v->n_segs++] = (struct exec_seg){
+		.blocks = blocks,
+		.tok = tok,
+		.len = len,
+		.shift = shift,
+	};
 	v->n += len;
 }
 
