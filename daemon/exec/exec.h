@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * exec.h - run a llama model on the CPU with caller-owned KV memory.
+ * exec.h - run a model on the CPU with caller-owned KV memory.
  *
  * The caller owns all KV memory, in blocks. One block holds the keys and
  * values of block_tokens consecutive tokens of one sequence for all layers:

@@ -78,10 +78,20 @@ static void norm_rows(struct exec *e, uint32_t counter, const float *w)
 				c->rms_eps);
 }
 
+/* x += bias, if there is one */
+static void add_bias(float *x, const float *bias, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; bias && i < n; i++)
+		x[i] += bias[i];
+}
+
 static void project_q(struct exec *e, uint32_t layer, uint32_t head, struct exec_scratch *s)
 {
 	const struct model_config *c = &e->m->cfg;
 	const float scale = 1.0f / sqrtf((float)c->head_dim);
+	const struct model_layer *l = &e->m->layers[layer];
 	const uint32_t begin = head * c->head_dim;
 	struct kern_mm mm = {
 		.x = e->xn,
@@ -95,10 +105,11 @@ static void project_q(struct exec *e, uint32_t layer, uint32_t head, struct exec
 	};
 	uint32_t r, i;
 
-	e->ops->matmul(&e->m->layers[layer].wq, &mm);
+	e->ops->matmul(&l->wq, &mm);
 	for (r = 0; r < e->n_rows; r++) {
 		float *q = e->q + r * e->ld_q + begin;
 
+		add_bias(q, l->bq ? l->bq + begin : NULL, c->head_dim);
 		rotate(e, r, q);
 		for (i = 0; i < c->head_dim; i++)
 			q[i] *= scale;
@@ -122,6 +133,7 @@ static void project_kv(struct exec *e, uint32_t layer, int which, uint32_t head,
 	const struct model_config *c = &e->m->cfg;
 	const struct model_layer *l = &e->m->layers[layer];
 	const size_t plane = exec_plane_offset(e, layer, which, head);
+	const float *bias = which ? l->bv : l->bk;
 	struct kern_mm mm = {
 		.x = e->xn,
 		.ldx = e->ld_embd,
@@ -138,6 +150,7 @@ static void project_kv(struct exec *e, uint32_t layer, int which, uint32_t head,
 	for (r = 0; r < e->n_rows; r++) {
 		float *v = s->unit + r * e->ld_unit;
 
+		add_bias(v, bias ? bias + mm.begin : NULL, c->head_dim);
 		if (!which)
 			rotate(e, r, v);
 		store_kv(e, &e->dst[r], plane, v);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * Turn a parsed GGUF file into the weights of a llama network.
+ * Turn a parsed GGUF file into the weights of a llama or qwen2 network.
  *
- * A tensor the network below does not use (biases, experts, adapters) would
+ * A tensor the network below does not use (other biases, experts, adapters) would
  * change the result if it were ignored, so its presence is an error.
  */
 #include "model/model.h"
@@ -16,21 +16,45 @@
 
 #define MODEL_ID_BYTES 16
 
+/* A kind of network: its keys start with its name. */
+struct arch {
+	const char *name;
+	enum model_rope rope_pairs;
+	bool qkv_bias;
+};
+
+static const struct arch archs[] = {
+	{ "llama", MODEL_ROPE_PAIRS, false },
+	{ "qwen2", MODEL_ROPE_HALVES, true },
+};
+#define N_ARCHS (sizeof(archs) / sizeof(archs[0]))
+
+#define KEY_LEN 96
+
 /* What one load needs to pass around. */
 struct loader {
 	struct model *m;
+	const struct arch *arch;
 	const struct gguf *g;
 	uint32_t n_used; /* tensors claimed by the network */
 	char *err;
 };
 
+/* The architecture's own key @name. */
+static const char *arch_key(const struct loader *ld, const char *name, char key[KEY_LEN])
+{
+	snprintf(key, KEY_LEN, "%s.%s", ld->arch->name, name);
+	return key;
+}
+
 /*
- * Read key into *out, min..max. A missing key keeps the value already in *out,
+ * Read the architecture's key @name into *out, min..max. A missing key keeps the value already in *out,
  * or is an error where that is 0.
  */
-static int conf_u32(struct loader *ld, const char *key, uint32_t min, uint32_t max, uint32_t *out)
+static int conf_u32(struct loader *ld, const char *name, uint32_t min, uint32_t max, uint32_t *out)
 {
-	int ret = gguf_get_u32(ld->g, key, out);
+	char key[KEY_LEN];
+	int ret = gguf_get_u32(ld->g, arch_key(ld, name, key), out);
 
 	if (ret == -ENOENT && !*out)
 		return gguf_fail(ld->err, -EINVAL,
@@ -43,9 +67,10 @@ static int conf_u32(struct loader *ld, const char *key, uint32_t min, uint32_t m
 	return 0;
 }
 
-static int conf_f32(struct loader *ld, const char *key, float min, float max, float *out)
+static int conf_f32(struct loader *ld, const char *name, float min, float max, float *out)
 {
-	int ret = gguf_get_f32(ld->g, key, out);
+	char key[KEY_LEN];
+	int ret = gguf_get_f32(ld->g, arch_key(ld, name, key), out);
 
 	if (ret == -ENOENT && *out == 0.0f)
 		return gguf_fail(ld->err, -EINVAL,
@@ -60,17 +85,23 @@ static int conf_f32(struct loader *ld, const char *key, float min, float max, fl
 
 static int conf_arch(struct loader *ld)
 {
+	char key[KEY_LEN];
 	struct gguf_str arch;
 	uint32_t experts = 0;
+	size_t i;
 
 	if (gguf_get_str(ld->g, "general.architecture", &arch))
 		return gguf_fail(ld->err, -EINVAL,
 				 "the model file lacks key 'general.architecture'");
-	if (!gguf_str_eq(arch, "llama"))
+	for (i = 0; i < N_ARCHS; i++)
+		if (gguf_str_eq(arch, archs[i].name))
+			ld->arch = &archs[i];
+	if (!ld->arch)
 		return gguf_fail(ld->err, -EOPNOTSUPP,
-				 "the model's architecture is '%s': Hawk runs 'llama'",
+				 "the model's architecture is '%s': Hawk runs 'llama' and 'qwen2'",
 				 gguf_printable(arch).s);
-	if (!gguf_get_u32(ld->g, "llama.expert_count", &experts) && experts)
+	ld->m->cfg.rope_pairs = ld->arch->rope_pairs;
+	if (!gguf_get_u32(ld->g, arch_key(ld, "expert_count", key), &experts) && experts)
 		return gguf_fail(
 			ld->err, -EOPNOTSUPP,
 			"the model is a mixture of %u experts, which Hawk does not support",
@@ -84,11 +115,11 @@ static int conf_heads(struct loader *ld)
 	uint32_t v_len;
 	int ret;
 
-	ret = conf_u32(ld, "llama.attention.head_count", 1, 65536, &c->n_head);
+	ret = conf_u32(ld, "attention.head_count", 1, 65536, &c->n_head);
 	if (ret)
 		return ret;
 	c->n_head_kv = c->n_head;
-	ret = conf_u32(ld, "llama.attention.head_count_kv", 1, c->n_head, &c->n_head_kv);
+	ret = conf_u32(ld, "attention.head_count_kv", 1, c->n_head, &c->n_head_kv);
 	if (ret)
 		return ret;
 	if (c->n_head % c->n_head_kv)
@@ -96,11 +127,11 @@ static int conf_heads(struct loader *ld)
 				 "%u query heads cannot share %u key/value heads evenly", c->n_head,
 				 c->n_head_kv);
 	c->head_dim = c->n_embd / c->n_head;
-	ret = conf_u32(ld, "llama.attention.key_length", 2, MODEL_MAX_HEAD_DIM, &c->head_dim);
+	ret = conf_u32(ld, "attention.key_length", 2, MODEL_MAX_HEAD_DIM, &c->head_dim);
 	if (ret)
 		return ret;
 	v_len = c->head_dim;
-	ret = conf_u32(ld, "llama.attention.value_length", 2, MODEL_MAX_HEAD_DIM, &v_len);
+	ret = conf_u32(ld, "attention.value_length", 2, MODEL_MAX_HEAD_DIM, &v_len);
 	if (ret)
 		return ret;
 	if (v_len != c->head_dim || c->head_dim % 2)
@@ -114,30 +145,32 @@ static int conf_heads(struct loader *ld)
 static int conf_rope(struct loader *ld)
 {
 	struct model_config *c = &ld->m->cfg;
+	char key[KEY_LEN];
 	struct gguf_str type;
 	float factor = 1.0f;
 	int ret;
 
 	c->rope_dim = c->head_dim;
-	ret = conf_u32(ld, "llama.rope.dimension_count", 2, c->head_dim, &c->rope_dim);
+	ret = conf_u32(ld, "rope.dimension_count", 2, c->head_dim, &c->rope_dim);
 	if (ret)
 		return ret;
 	if (c->rope_dim % 2)
-		return gguf_fail(ld->err, -EINVAL, "llama.rope.dimension_count is %u, not even",
-				 c->rope_dim);
+		return gguf_fail(ld->err, -EINVAL, "%s.rope.dimension_count is %u, not even",
+				 ld->arch->name, c->rope_dim);
 	c->rope_base = 10000.0f;
-	ret = conf_f32(ld, "llama.rope.freq_base", 1.0f, 1e12f, &c->rope_base);
+	ret = conf_f32(ld, "rope.freq_base", 1.0f, 1e12f, &c->rope_base);
 	if (ret)
 		return ret;
 	c->rope_scale = 1.0f;
-	if (gguf_get_str(ld->g, "llama.rope.scaling.type", &type) || gguf_str_eq(type, "none"))
+	if (gguf_get_str(ld->g, arch_key(ld, "rope.scaling.type", key), &type) ||
+	    gguf_str_eq(type, "none"))
 		return 0;
 	if (!gguf_str_eq(type, "linear"))
 		return gguf_fail(
 			ld->err, -EOPNOTSUPP,
 			"the model scales its rotations by '%s': Hawk supports 'none', 'linear' and a rope_freqs tensor",
 			gguf_printable(type).s);
-	ret = conf_f32(ld, "llama.rope.scaling.factor", 1e-3f, 1e6f, &factor);
+	ret = conf_f32(ld, "rope.scaling.factor", 1e-3f, 1e6f, &factor);
 	c->rope_scale = 1.0f / factor;
 	return ret;
 }
@@ -149,16 +182,15 @@ static int load_config(struct loader *ld)
 
 	ret = conf_arch(ld);
 	if (!ret)
-		ret = conf_u32(ld, "llama.context_length", 1, MODEL_MAX_CTX, &c->n_ctx);
+		ret = conf_u32(ld, "context_length", 1, MODEL_MAX_CTX, &c->n_ctx);
 	if (!ret)
-		ret = conf_u32(ld, "llama.embedding_length", 1, MODEL_MAX_EMBD, &c->n_embd);
+		ret = conf_u32(ld, "embedding_length", 1, MODEL_MAX_EMBD, &c->n_embd);
 	if (!ret)
-		ret = conf_u32(ld, "llama.block_count", 1, MODEL_MAX_LAYERS, &c->n_layer);
+		ret = conf_u32(ld, "block_count", 1, MODEL_MAX_LAYERS, &c->n_layer);
 	if (!ret)
-		ret = conf_u32(ld, "llama.feed_forward_length", 1, MODEL_MAX_EMBD, &c->n_ff);
+		ret = conf_u32(ld, "feed_forward_length", 1, MODEL_MAX_EMBD, &c->n_ff);
 	if (!ret)
-		ret = conf_f32(ld, "llama.attention.layer_norm_rms_epsilon", 1e-12f, 1.0f,
-			       &c->rms_eps);
+		ret = conf_f32(ld, "attention.layer_norm_rms_epsilon", 1e-12f, 1.0f, &c->rms_eps);
 	if (!ret)
 		ret = conf_heads(ld);
 	if (!ret)
@@ -226,6 +258,31 @@ static int load_vec(struct loader *ld, const char *name, uint64_t n, const float
 	return 0;
 }
 
+/* The biases of Q, K and V. */
+static int load_biases(struct loader *ld, uint32_t i)
+{
+	const struct model_config *c = &ld->m->cfg;
+	struct model_layer *l = &ld->m->layers[i];
+	const struct {
+		const char *name;
+		uint64_t n;
+		const float **v;
+	} vecs[] = {
+		{ "attn_q", (uint64_t)c->n_head * c->head_dim, &l->bq },
+		{ "attn_k", (uint64_t)c->n_head_kv * c->head_dim, &l->bk },
+		{ "attn_v", (uint64_t)c->n_head_kv * c->head_dim, &l->bv },
+	};
+	char name[64];
+	size_t j;
+	int ret = 0;
+
+	for (j = 0; j < sizeof(vecs) / sizeof(vecs[0]) && !ret; j++) {
+		snprintf(name, sizeof(name), "blk.%u.%s.bias", i, vecs[j].name);
+		ret = load_vec(ld, name, vecs[j].n, vecs[j].v);
+	}
+	return ret;
+}
+
 static int load_layer(struct loader *ld, uint32_t i)
 {
 	const struct model_config *c = &ld->m->cfg;
@@ -260,7 +317,10 @@ static int load_layer(struct loader *ld, uint32_t i)
 	if (ret)
 		return ret;
 	snprintf(name, sizeof(name), "blk.%u.ffn_norm.weight", i);
-	return load_vec(ld, name, c->n_embd, &l->ffn_norm);
+	ret = load_vec(ld, name, c->n_embd, &l->ffn_norm);
+	if (!ret && ld->arch->qkv_bias)
+		ret = load_biases(ld, i);
+	return ret;
 }
 
 static int load_rope_factors(struct loader *ld)
@@ -307,8 +367,8 @@ static int load_weights(struct loader *ld)
 	if (ld->n_used != gguf_tensor_count(ld->g))
 		return gguf_fail(
 			ld->err, -EOPNOTSUPP,
-			"the model file holds %u tensors beyond the %u of a llama network (biases, experts or adapters?): Hawk does not support them",
-			gguf_tensor_count(ld->g) - ld->n_used, ld->n_used);
+			"the model file holds %u tensors beyond the %u of a %s network (biases, experts or adapters?): Hawk does not support them",
+			gguf_tensor_count(ld->g) - ld->n_used, ld->n_used, ld->arch->name);
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * model.h - the weights of a llama-architecture GGUF file, checked and named.
+ * model.h - the weights of a GGUF file of llama or qwen2 architecture, checked
+ * and named.
  *
  * All weights stay in the mapped file, in their stored type.
  */
@@ -18,7 +19,7 @@
 /* Which elements of a head rotate together, d the rotated ones. */
 enum model_rope {
 	MODEL_ROPE_PAIRS,  /* (2i, 2i + 1): llama */
-	MODEL_ROPE_HALVES, /* (i, i + d / 2): "neox" */
+	MODEL_ROPE_HALVES, /* (i, i + d / 2): qwen2; "neox" */
 };
 
 /**
@@ -74,6 +75,7 @@ struct model_layer {
 	const float *ffn_norm;	   /* [n_embd] */
 	struct model_mat wq;	   /* n_embd -> n_head * head_dim */
 	struct model_mat wk, wv;   /* n_embd -> n_head_kv * head_dim */
+	const float *bq, *bk, *bv; /* added to their results; NULL: none (llama) */
 	struct model_mat wo;	   /* n_head * head_dim -> n_embd */
 	struct model_mat gate, up; /* n_embd -> n_ff */
 	struct model_mat down;	   /* n_ff -> n_embd */

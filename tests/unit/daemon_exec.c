@@ -55,6 +55,22 @@ static const struct fx_model even_model = {
 	.seed = 12,
 };
 
+/* As Qwen 2: biases, halves rotate. */
+static const struct fx_model qwen_model = {
+	.n_vocab = 100,
+	.n_ctx = 128,
+	.n_embd = 160,
+	.n_layer = 2,
+	.n_head = 4,
+	.n_head_kv = 2,
+	.head_dim = 40,
+	.n_ff = 320,
+	.rope_dim = 40,
+	.tied = true,
+	.qwen2 = true,
+	.seed = 13,
+};
+
 static uint32_t bt = 16; /* tokens per block */
 
 static uint32_t n_blocks(void)
@@ -217,6 +233,8 @@ static void test_against_reference(void **state)
 		for (j = 0; j < 3; j++)
 			check_reference(&odd_model, types[j], isas[i], EXEC_KV_F32);
 		check_reference(&odd_model, GGUF_T_F32, isas[i], EXEC_KV_F16);
+		check_reference(&qwen_model, GGUF_T_F16, isas[i], EXEC_KV_F32);
+		check_reference(&qwen_model, GGUF_T_Q8_0, isas[i], EXEC_KV_F16);
 	}
 }
 
@@ -320,6 +338,7 @@ static void test_invariance_f16(void **state)
 		for (j = 0; j < 4; j++)
 			check_invariance(&even_model, types[j], isas[i], EXEC_KV_F16);
 		check_invariance(&odd_model, GGUF_T_F16, isas[i], EXEC_KV_F16);
+		check_invariance(&qwen_model, GGUF_T_F16, isas[i], EXEC_KV_F16);
 	}
 }
 

@@ -265,24 +265,49 @@ static void add_layer(struct fx_file *f, const struct fx_model *m, uint32_t i, u
 	add_vector(f, name, m->n_embd, 0.5f, seed);
 	snprintf(name, sizeof(name), "blk.%u.ffn_norm.weight", i);
 	add_vector(f, name, m->n_embd, 0.5f, seed);
+	for (j = 0; m->qwen2 && j < 3; j++) {
+		snprintf(name, sizeof(name), "blk.%u.%s.bias", i, mats[j].name);
+		add_vector(f, name, mats[j].n_out, -0.5f, seed);
+	}
+}
+
+static const char *arch(const struct fx_model *m)
+{
+	return m->qwen2 ? "qwen2" : "llama";
+}
+
+static void arch_u32(struct fx_file *f, const struct fx_model *m, const char *name, uint32_t v)
+{
+	char key[96];
+
+	snprintf(key, sizeof(key), "%s.%s", arch(m), name);
+	fx_kv_u32(f, key, v);
+}
+
+static void arch_f32(struct fx_file *f, const struct fx_model *m, const char *name, float v)
+{
+	char key[96];
+
+	snprintf(key, sizeof(key), "%s.%s", arch(m), name);
+	fx_kv_f32(f, key, v);
 }
 
 void fx_model_add(struct fx_file *f, const struct fx_model *m)
 {
 	uint32_t seed = m->seed, i;
 
-	fx_kv_str(f, "general.architecture", "llama");
-	fx_kv_u32(f, "llama.context_length", m->n_ctx);
-	fx_kv_u32(f, "llama.embedding_length", m->n_embd);
-	fx_kv_u32(f, "llama.block_count", m->n_layer);
-	fx_kv_u32(f, "llama.feed_forward_length", m->n_ff);
-	fx_kv_u32(f, "llama.attention.head_count", m->n_head);
-	fx_kv_u32(f, "llama.attention.head_count_kv", m->n_head_kv);
-	fx_kv_u32(f, "llama.attention.key_length", m->head_dim);
-	fx_kv_u32(f, "llama.attention.value_length", m->head_dim);
-	fx_kv_u32(f, "llama.rope.dimension_count", m->rope_dim);
-	fx_kv_f32(f, "llama.rope.freq_base", 1000.0f);
-	fx_kv_f32(f, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+	fx_kv_str(f, "general.architecture", arch(m));
+	arch_u32(f, m, "context_length", m->n_ctx);
+	arch_u32(f, m, "embedding_length", m->n_embd);
+	arch_u32(f, m, "block_count", m->n_layer);
+	arch_u32(f, m, "feed_forward_length", m->n_ff);
+	arch_u32(f, m, "attention.head_count", m->n_head);
+	arch_u32(f, m, "attention.head_count_kv", m->n_head_kv);
+	arch_u32(f, m, "attention.key_length", m->head_dim);
+	arch_u32(f, m, "attention.value_length", m->head_dim);
+	arch_u32(f, m, "rope.dimension_count", m->rope_dim);
+	arch_f32(f, m, "rope.freq_base", 1000.0f);
+	arch_f32(f, m, "attention.layer_norm_rms_epsilon", 1e-5f);
 	add_random(f, "token_embd.weight", m->type, m->n_embd, m->n_vocab, &seed);
 	if (!m->tied)
 		add_random(f, "output.weight", m->type, m->n_embd, m->n_vocab, &seed);

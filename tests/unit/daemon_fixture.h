@@ -50,13 +50,14 @@ void fx_tensor(struct fx_file *f, const char *name, enum gguf_type type, uint32_
 uint8_t *fx_finish(const struct fx_file *f, size_t *len);
 void fx_free(struct fx_file *f);
 
-/* A llama model with random weights. */
+/* A llama or qwen2 model with random weights. */
 struct fx_model {
 	uint32_t n_vocab, n_ctx, n_embd, n_layer, n_head, n_head_kv, head_dim;
 	uint32_t n_ff, rope_dim;
 	enum gguf_type type; /* of the matrices */
 	bool tied;	     /* no output.weight */
 	bool rope_factors;
+	bool qwen2;
 	uint32_t seed;
 };
 

@@ -478,6 +478,25 @@ static void edit_bias(struct fx_file *f)
 	fx_tensor(f, "blk.0.attn_q.bias", GGUF_T_F32, 1, &ne, v);
 }
 
+static void edit_qwen2(struct fx_file *f)
+{
+	struct fx_model q = tiny;
+
+	q.qwen2 = true;
+	fx_free(f);
+	fx_model_add(f, &q);
+}
+
+static void edit_qwen2_bias(struct fx_file *f)
+{
+	uint32_t i;
+
+	edit_qwen2(f);
+	for (i = 0; strcmp(f->tensors[i].name, "blk.1.attn_k.bias"); i++)
+		;
+	f->tensors[i].name[0] = 'x';
+}
+
 static void edit_norm_type(struct fx_file *f)
 {
 	struct fx_tensor *t = &f->tensors[2];
@@ -504,7 +523,36 @@ static void test_models(void **state)
 	expect_model(edit_experts, -EOPNOTSUPP, "mixture of 8 experts");
 	expect_model(edit_yarn, -EOPNOTSUPP, "'yarn'");
 	expect_model(edit_bias, -EOPNOTSUPP, "1 tensors beyond");
+	expect_model(edit_qwen2_bias, -EINVAL, "lacks tensor 'blk.1.attn_k.bias'");
 	expect_model(edit_norm_type, -EOPNOTSUPP, "vectors in F32");
+}
+
+/* What the architecture decides. */
+static void test_archs(void **state)
+{
+	char err[GGUF_ERR_LEN];
+	int i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		struct fx_file f = { 0 };
+		struct model *m;
+		struct gguf *g;
+		size_t len;
+		uint8_t *p;
+
+		fx_model_add(&f, &tiny);
+		if (i)
+			edit_qwen2(&f);
+		p = fx_finish(&f, &len);
+		assert_int_equal(gguf_parse(p, len, &g, err), 0);
+		assert_int_equal(model_from_gguf(g, "x", &m, err), 0);
+		assert_int_equal(m->cfg.rope_pairs, i ? MODEL_ROPE_HALVES : MODEL_ROPE_PAIRS);
+		assert_int_equal(m->layers[1].bq && m->layers[1].bk && m->layers[1].bv, i);
+		model_free(m);
+		free(p);
+		fx_free(&f);
+	}
 }
 
 /* The id must tell apart models whose KV must not be mixed up. */
@@ -545,6 +593,7 @@ int main(void)
 		cmocka_unit_test(test_values),	      cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_tensors),	      cmocka_unit_test(test_tensor_pairs),
 		cmocka_unit_test(test_not_files),     cmocka_unit_test(test_models),
+		cmocka_unit_test(test_archs),
 		cmocka_unit_test(test_model_id),
 	};
 

@@ -192,6 +192,14 @@ static void ref_attend(struct ref *r, const double *q, const double *k, const do
 	}
 }
 
+static void ref_bias(double *x, const float *bias, uint32_t n)
+{
+	uint32_t i;
+
+	for (i = 0; bias && i < n; i++)
+		x[i] += bias[i];
+}
+
 static void ref_layer(struct ref *r, uint32_t layer, uint32_t pos, uint32_t at)
 {
 	const struct model_config *c = &r->m->cfg;
@@ -204,6 +212,9 @@ static void ref_layer(struct ref *r, uint32_t layer, uint32_t pos, uint32_t at)
 	ref_matvec(r, &l->wq, r->n, r->q);
 	ref_matvec(r, &l->wk, r->n, k + at * r->kvw);
 	ref_matvec(r, &l->wv, r->n, v + at * r->kvw);
+	ref_bias(r->q, l->bq, c->n_head * c->head_dim);
+	ref_bias(k + at * r->kvw, l->bk, r->kvw);
+	ref_bias(v + at * r->kvw, l->bv, r->kvw);
 	for (h = 0; h < c->n_head_kv; h++)
 		ref_rope(r->m, k + at * r->kvw + h * c->head_dim, pos);
 	for (h = 0; h < c->n_head; h++)
