@@ -949,7 +949,8 @@ enum hawk_seq_code {
  *	of the block of @tok (FORK, then UNSHARE) before writing; 0: nothing to copy.
  *	They are kept until the next operation on the sequence, also if nobody else
  *	shows them; its tokens there, hidden ones too, count as being in the new block
- *	already, in the same slots
+ *	already, in the same slots.  If that operation is TRUNCATE and takes all of the
+ *	new tokens away, they are in the old block as before
  * @gen: out, generation; another one whenever what HAWK_IOC_SEQ_MAP tells has changed
  * @frames: out, blocks that this operation gave back
  * @reserved: must be 0

@@ -339,6 +339,8 @@ static int seq_truncate(struct hawk_space *s, struct hawk_seq *sq, struct hawk_s
 		l = copy;
 	} else {
 		hawk_list_cut(s, l, op->len, HAWK_NONE);
+		shape |= l->hold != HAWK_NONE;
+		hawk_list_take_back(s, l, op->len);
 		hawk_list_unhold(s, l);
 	}
 	l->len = op->len;
@@ -388,7 +390,7 @@ static int seq_change(struct hawk_space *s, struct hawk_seq *sq, struct hawk_seq
 	switch (op->op) {
 	case HAWK_SEQ_APPEND:
 	case HAWK_SEQ_RESERVE:
-		return hawk_seq_append(s, sq, op);
+		return hawk_seq_extend(s, sq, op);
 	case HAWK_SEQ_ADVANCE:
 		return seq_advance(s, sq, op);
 	case HAWK_SEQ_DROP:

@@ -44,7 +44,9 @@ struct hawk_list {
 	u32 n;			/* nodes */
 	u32 head;		/* links free lists */
 	u32 tail;
-	u32 hold;
+	u32 hold;		/* or HAWK_NONE; its @first is that of the new tokens */
+	u32 held_run;		/* where the held tokens are said to lie now */
+	u32 held_tok;		/* likewise, first of the row */
 	u32 gen;		/* changes with everything that it shows */
 	u32 shape;		/* changes with everything but appends */
 };
@@ -178,7 +180,8 @@ void hawk_run_settle(struct hawk_space *s, struct hawk_run *r);
 int hawk_lid_free(struct hawk_space *s, u64 lid, bool *ended);
 
 /* seqappend.c */
-int hawk_seq_append(struct hawk_space *s, struct hawk_seq *q, struct hawk_seq_op *op);
+int hawk_seq_extend(struct hawk_space *s, struct hawk_seq *q, struct hawk_seq_op *op);
+void hawk_list_take_back(struct hawk_space *s, struct hawk_list *l, u32 len);
 
 /* seq.c */
 struct hawk_seq *hawk_seq_find(struct hawk_space *s, u32 handle);

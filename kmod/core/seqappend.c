@@ -137,20 +137,45 @@ static void tail_move(struct hawk_space *s, struct hawk_list *l, const struct pl
 {
 	struct hawk_node *n = list_tail(s, l);
 	u32 row = n->seg.tok + n->seg.len - p->cow, nr;
-	struct hawk_seg hold = { .len = p->cow, .run = n->seg.run, .tok = row };
+	struct hawk_seg hold = {
+		.first = l->len + l->hidden, .len = p->cow, .run = n->seg.run, .tok = row,
+	};
 
 	op->cow_run = hold.run;
 	op->cow_tok = hold.tok;
 	op->cow_len = hold.len;
 	hawk_list_hold(s, l, &hold);
+	l->held_run = s->run_base + hawk_run_nr(s, p->run);
+	l->held_tok = p->tok - p->cow;
 	n = row_first(s, l, row);
 	if (n->seg.tok < row)
 		n = hawk_list_split(s, n, n->seg.first + (row - n->seg.tok));
 	for (nr = n - s->seqs->node; nr != HAWK_NONE; nr = n->next) {
 		n = &s->seqs->node[nr];
-		hawk_node_move(s, n, s->run_base + hawk_run_nr(s, p->run),
-			       p->tok - p->cow + (n->seg.tok - row));
+		hawk_node_move(s, n, l->held_run, l->held_tok + (n->seg.tok - row));
 	}
+}
+
+/*
+ * The list has been cut to @len tokens.  If none that came with the held ones is left,
+ * those are where they were before, whether the client has copied them or not.
+ */
+void hawk_list_take_back(struct hawk_space *s, struct hawk_list *l, u32 len)
+{
+	struct hawk_node *n = list_tail(s, l);
+	const struct hawk_seg *hold;
+	u32 first = len;
+
+	if (l->hold == HAWK_NONE || len > s->seqs->node[l->hold].seg.first)
+		return;
+	hold = &s->seqs->node[l->hold].seg;
+	while (n && n->seg.run == l->held_run &&
+	       n->seg.tok / s->block_tokens == l->held_tok / s->block_tokens) {
+		hawk_node_move(s, n, hold->run, hold->tok + (n->seg.tok - l->held_tok));
+		first = n->seg.first;
+		n = n->prev == HAWK_NONE ? NULL : &s->seqs->node[n->prev];
+	}
+	hawk_list_merge(s, l, first, len);
 }
 
 static void run_own(struct hawk_space *s, struct hawk_seq *sq, struct hawk_run *r)
@@ -173,7 +198,7 @@ static int append_check(const struct hawk_list *l, const struct hawk_seq_op *op)
 }
 
 /* APPEND and RESERVE. */
-int hawk_seq_append(struct hawk_space *s, struct hawk_seq *sq, struct hawk_seq_op *op)
+int hawk_seq_extend(struct hawk_space *s, struct hawk_seq *sq, struct hawk_seq_op *op)
 {
 	struct hawk_list *l = &s->seqs->list[sq->list];
 	const struct hawk_node *tail = list_tail(s, l);

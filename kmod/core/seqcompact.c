@@ -208,7 +208,6 @@ int hawk_seq_compact_end(struct hawk_space *s, const struct hawk_compact *c, boo
 			tok += c->src[i].len;
 		}
 		hawk_list_merge(s, l, 0, l->len);
-		hawk_list_unhold(s, l);
 		hawk_list_changed(s, l, true);
 		ret = 0;
 	}
