@@ -59,6 +59,7 @@ static void hawk_dmabuf_end(struct hawk_dmabuf *x)
 		hawk_block_unpin(as->space, x->refs[i]);
 		cond_resched();
 	}
+	hawk_tidy_waiting(as);
 	if (x->id)
 		atomic64_sub(x->bytes, &as->mem[x->tier]->exported_bytes);
 	if (x->user) {

@@ -4,8 +4,8 @@
  *
  * A file ends in two steps.  Its last descriptor and mapping gone, it is closed:
  * leases end, batches under way give up.  When the last of those is gone too,
- * its pins are dropped, which ends blocks that it was filling, and its space is
- * put.  Without batches under way both happen before close() returns.
+ * its pins are dropped, which ends blocks that it was filling, its sequences end,
+ * and its space is put.  Without batches under way both happen before close() returns.
  *
  * All of this belongs to the open file, not to a process: after fork() or when the
  * descriptor has been passed on, every holder uses the same pins, leases and ring,
@@ -15,6 +15,8 @@
 #include "uring.h"
 
 #include <linux/slab.h>
+
+static atomic64_t hawk_file_ids = ATOMIC64_INIT(0);
 
 static int hawk_open(struct inode *inode, struct file *file)
 {
@@ -29,6 +31,7 @@ static int hawk_open(struct inode *inode, struct file *file)
 		return ret;
 	}
 	kref_init(&f->ref);
+	f->id = atomic64_inc_return(&hawk_file_ids);
 	mutex_init(&f->lock);
 	xa_init_flags(&f->pins, XA_FLAGS_ACCOUNT);
 	xa_init_flags(&f->leases, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
@@ -48,6 +51,7 @@ static void hawk_file_free(struct kref *ref)
 
 	if (f->as) {
 		hawk_pin_drop_all(f);
+		hawk_seq_close(f);	/* what it shows is pinned by others only now */
 		hawk_file_unlink(f);
 	}
 	/* Before the space is put: that is what the module's exit waits for. */

@@ -73,6 +73,8 @@ struct io_uring_cmd;
  * @export_wq: ends of exports; waits for fences of importers
  * @reclaim_wq: @reclaim; nothing that memory has to wait for is waited for on it
  * @writeback: the periodic background writer
+ * @tidy: looks after sequences (compact.c)
+ * @seq_compact: it compacts them (sysfs)
  * @drain_lock: serialises the taking of chunks from spaces: at most one is drained;
  *	guards @drain_plan, @reclaim_pass, and of every space unclaim_at and refused.
  *	Held while moves are waited for, so nothing that ends them takes it; callers
@@ -101,6 +103,8 @@ struct hawk_device {
 	struct workqueue_struct *export_wq;
 	struct workqueue_struct *reclaim_wq;
 	struct delayed_work writeback;
+	struct delayed_work tidy;
+	bool seq_compact;
 	struct mutex drain_lock;
 	wait_queue_head_t drain_wait;
 	struct hawk_plan drain_plan;
@@ -321,6 +325,7 @@ void hawk_stats_show(struct seq_file *m);
  * @wait: woken when a move has ended or nothing is in flight any more
  * @events: moves and growths ended so far
  * @active: moves in flight plus rounds that may yet start some
+ * @untidy: sequences have given something up: compact.c has to look
  * @stats: counters and histograms
  * @exports: its exports, id -> struct hawk_dmabuf (export.c); an entry holds no
  *	reference
@@ -357,6 +362,7 @@ struct hawk_as {
 	wait_queue_head_t wait;
 	atomic64_t events;
 	atomic_t active;
+	bool untidy;
 	struct hawk_as_stats stats;
 	struct xarray exports;
 	u32 export_next;
@@ -422,6 +428,7 @@ bool hawk_cq_readable(struct hawk_cq *cq);
  * @writable: it may change the space: open for writing, and permitted by the
  *	space's mode; final before @as is set
  * @closed: the last descriptor is gone: batches end early
+ * @id: number of the file since module load: it owns the sequences that it makes
  * @pins: this file's pins, block number -> generation and count (pin.c);
  *	its xa_lock is held over the engine's call when a pin is given up
  * @leases: this file's leases, id -> struct hawk_lease (lease.c)
@@ -444,6 +451,7 @@ struct hawk_file {
 	struct hawk_cq *cq;
 	bool writable;
 	bool closed;
+	u64 id;
 	struct xarray pins;
 	struct xarray leases;
 	u32 lease_next;
@@ -935,6 +943,18 @@ bool hawk_export_yield(struct hawk_as *as, u64 lid, u64 deadline_ns);
 bool hawk_export_relieve(struct hawk_file *f, u64 deadline_ns);
 void hawk_export_revoke_mem(struct hawk_mem *m, bool all, u64 deadline_ns);
 void hawk_export_close(struct hawk_file *f);
+
+/* ---- sequences (seq.c, compact.c) ---- */
+
+int hawk_ioc_seq(struct hawk_file *f, void *arg);
+int hawk_ioc_seq_map(struct hawk_file *f, void *arg);
+bool hawk_seq_reap_all(struct hawk_as *as, u32 *frames);
+void hawk_seq_close(struct hawk_file *f);
+
+void hawk_tidy_init(void);
+void hawk_tidy_exit(void);
+void hawk_tidy_soon(struct hawk_as *as);
+void hawk_tidy_waiting(struct hawk_as *as);
 
 /* ---- the rest ---- */
 

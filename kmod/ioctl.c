@@ -38,10 +38,13 @@ union hawk_ioctl_arg {
 	struct hawk_draft_open draft_open;
 	struct hawk_draft_close draft_close;
 	struct hawk_gather gather;
+	struct hawk_seq_batch seq;
+	struct hawk_seq_map seq_map;
 };
 
 #define HAWK_CALL_ADMIN		(1u << 0)	/* needs CAP_SYS_ADMIN */
 #define HAWK_CALL_SPACE		(1u << 1)	/* the file must have a space */
+#define HAWK_CALL_MORE		(1u << 2)	/* with E2BIG the answer tells how much there is */
 
 /**
  * struct hawk_call - an ioctl
@@ -134,8 +137,8 @@ static const struct hawk_call hawk_calls[] = {
 	HAWK_CALL(HAWK_IOC_TIER_REMOVE, hawk_tier_remove, reserved,
 		  HAWK_TIER_FORCE | HAWK_TIER_REOPEN, HAWK_CALL_ADMIN, hawk_ioc_tier_remove),
 	HAWK_CALL(HAWK_IOC_TIER_INFO, hawk_tier_info, io_errors, 0, 0, hawk_ioc_tier_info),
-	HAWK_CALL(HAWK_IOC_SPACE_CREATE, hawk_space_create, name, HAWK_SPACE_NAMED, 0,
-		  hawk_ioc_space_create),
+	HAWK_CALL(HAWK_IOC_SPACE_CREATE, hawk_space_create, name,
+		  HAWK_SPACE_NAMED | HAWK_SPACE_SHIFT, 0, hawk_ioc_space_create),
 	HAWK_CALL(HAWK_IOC_SPACE_ATTACH, hawk_space_attach, name, HAWK_ATTACH_FD, 0,
 		  hawk_ioc_space_attach),
 	HAWK_CALL(HAWK_IOC_SPACE_DESTROY, hawk_space_destroy, name, 0, 0,
@@ -182,6 +185,9 @@ static const struct hawk_call hawk_calls[] = {
 		  hawk_ioc_draft_close),
 	HAWK_CALL(HAWK_IOC_GATHER, hawk_gather, tier, HAWK_BATCH_ASYNC, HAWK_CALL_SPACE,
 		  hawk_ioc_gather),
+	HAWK_CALL(HAWK_IOC_SEQ, hawk_seq_batch, ops, 0, HAWK_CALL_SPACE, hawk_ioc_seq),
+	HAWK_CALL(HAWK_IOC_SEQ_MAP, hawk_seq_map, gen, 0,
+		  HAWK_CALL_SPACE | HAWK_CALL_MORE, hawk_ioc_seq_map),
 };
 
 static const struct hawk_call *hawk_call_find(unsigned int cmd)
@@ -273,9 +279,10 @@ long hawk_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	if (ret)
 		return ret;
 	ret = call->fn ? call->fn(f, &a) : hawk_batch(f, _IOC_NR(cmd), &a.batch);
-	if (ret)
+	if (ret && !(ret == -E2BIG && (call->call & HAWK_CALL_MORE)))
 		return ret;
-	ret = copy_to_user(uarg, &a, min(usize, call->size)) ? -EFAULT : 0;
+	if (copy_to_user(uarg, &a, min(usize, call->size)))
+		ret = -EFAULT;
 	if (call->end)
 		call->end(&a, !ret);
 	return ret;

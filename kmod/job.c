@@ -310,6 +310,7 @@ int hawk_job_run(struct hawk_job *job)
 		ret = hawk_job_run_rounds(job);
 	else
 		hawk_job_run_now(job);
+	hawk_tidy_waiting(job->as);	/* what has been unpinned may have been dropped */
 	hawk_stats_batch(job);
 	return ret;
 }

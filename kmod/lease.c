@@ -17,6 +17,7 @@ void hawk_lease_end(struct hawk_lease *l)
 
 	for (i = 0; i < l->n; i++)
 		hawk_block_unlease(l->f->as->space, l->ref[i]);
+	hawk_tidy_waiting(l->f->as);
 	hawk_file_put(l->f);
 	kvfree(l);
 }

@@ -199,6 +199,19 @@ static int hawk_name_check(const u8 *name)
 	return 0;
 }
 
+/* What sequences need; a block's planes lie within it. */
+static int hawk_as_seqs_check(const struct hawk_space_create *arg)
+{
+	u64 plane = (u64)arg->block_tokens * arg->token_bytes;
+
+	if (arg->seqs > HAWK_SEQS_MAX || arg->segs > HAWK_SEGS_MAX || (arg->segs && !arg->seqs))
+		return -EINVAL;
+	if (!arg->planes != !arg->token_bytes || arg->planes > arg->block_bytes ||
+	    plane > arg->block_bytes || plane * arg->planes > arg->block_bytes)
+		return -EINVAL;
+	return 0;
+}
+
 /* Permission bits and idle time are a named space's. */
 static int hawk_as_named_check(const struct hawk_space_create *arg)
 {
@@ -212,9 +225,10 @@ static int hawk_as_named_check(const struct hawk_space_create *arg)
 
 static int hawk_as_create_check(const struct hawk_space_create *arg)
 {
+	int ret;
 	u32 t;
 
-	if (arg->reserved || arg->seqs || arg->segs || arg->token_bytes || arg->planes)
+	if (arg->reserved)
 		return -EOPNOTSUPP;
 	if (!arg->block_bytes || arg->block_bytes > HAWK_CHUNK_BYTES ||
 	    arg->block_bytes % HAWK_FRAME_ALIGN)
@@ -231,7 +245,8 @@ static int hawk_as_create_check(const struct hawk_space_create *arg)
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (arg->quota[t].min_bytes > arg->quota[t].max_bytes)
 			return -EINVAL;
-	return hawk_as_named_check(arg);
+	ret = hawk_as_seqs_check(arg);
+	return ret ?: hawk_as_named_check(arg);
 }
 
 /* Permission bits (HAWK_MAY_*) that the caller has on a named space. */
@@ -292,6 +307,10 @@ static struct hawk_as *hawk_as_alloc(const struct hawk_space_create *arg)
 	as->info.max_blocks = arg->max_blocks;
 	as->info.tp_rank = arg->tp_rank;
 	as->info.tp_degree = arg->tp_degree;
+	as->info.seqs = arg->seqs;
+	as->info.segs = arg->segs ?: 8 * arg->seqs;
+	as->info.token_bytes = arg->token_bytes;
+	as->info.planes = arg->planes;
 	memcpy(as->info.name, arg->name, HAWK_NAME_MAX);
 	INIT_LIST_HEAD(&as->node);
 	INIT_LIST_HEAD(&as->name_node);
@@ -344,6 +363,11 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 		.block_tokens = arg->block_tokens,
 		.max_blocks = arg->max_blocks,
 		.buckets = arg->buckets,
+		.layers = arg->layers,
+		.head_groups = arg->head_groups,
+		.seqs = arg->seqs,
+		.segs = arg->segs,
+		.shift = arg->flags & HAWK_SPACE_SHIFT,
 		.vtlb = as->vtlb,
 		.note = hawk_trace_note,
 		.owner = as,

@@ -3,6 +3,7 @@
  * sysfs.c - attributes, one value each
  *
  *	/sys/class/misc/hawk/abi_version
+ *	/sys/class/misc/hawk/seq_compact
  *	/sys/class/misc/hawk/tierN/...
  *
  * They are told in Documentation/ABI/testing/sysfs-hawk.  A tier's folder owns
@@ -21,8 +22,27 @@ static ssize_t abi_version_show(struct device *dev, struct device_attribute *att
 }
 static DEVICE_ATTR_RO(abi_version);
 
+static ssize_t seq_compact_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(hawk_dev.seq_compact));
+}
+
+static ssize_t seq_compact_store(struct device *dev, struct device_attribute *attr,
+				 const char *buf, size_t len)
+{
+	bool on;
+	int ret = kstrtobool(buf, &on);
+
+	if (ret)
+		return ret;
+	WRITE_ONCE(hawk_dev.seq_compact, on);
+	return len;
+}
+static DEVICE_ATTR_RW(seq_compact);
+
 static struct attribute *hawk_dev_attrs[] = {
 	&dev_attr_abi_version.attr,
+	&dev_attr_seq_compact.attr,
 	NULL,
 };
 static const struct attribute_group hawk_dev_group = {

@@ -185,6 +185,96 @@ DEFINE_EVENT(hawk_batch, hawk_batch_end,
 	TP_PROTO(const struct hawk_job *job, u64 latency, u32 done),
 	TP_ARGS(job, latency, done));
 
+/* ---- sequences ---- */
+
+TRACE_DEFINE_ENUM(HAWK_SEQ_NEW);
+TRACE_DEFINE_ENUM(HAWK_SEQ_FORK);
+TRACE_DEFINE_ENUM(HAWK_SEQ_APPEND);
+TRACE_DEFINE_ENUM(HAWK_SEQ_RESERVE);
+TRACE_DEFINE_ENUM(HAWK_SEQ_ADVANCE);
+TRACE_DEFINE_ENUM(HAWK_SEQ_DROP);
+TRACE_DEFINE_ENUM(HAWK_SEQ_REPOS);
+TRACE_DEFINE_ENUM(HAWK_SEQ_TRUNCATE);
+TRACE_DEFINE_ENUM(HAWK_SEQ_COMPOSE);
+TRACE_DEFINE_ENUM(HAWK_SEQ_FREE);
+
+#define hawk_show_seq(op) \
+	__print_symbolic(op, { HAWK_SEQ_NEW, "new" }, { HAWK_SEQ_FORK, "fork" }, \
+			 { HAWK_SEQ_APPEND, "append" }, { HAWK_SEQ_RESERVE, "reserve" }, \
+			 { HAWK_SEQ_ADVANCE, "advance" }, { HAWK_SEQ_DROP, "drop" }, \
+			 { HAWK_SEQ_REPOS, "repos" }, { HAWK_SEQ_TRUNCATE, "truncate" }, \
+			 { HAWK_SEQ_COMPOSE, "compose" }, { HAWK_SEQ_FREE, "free" })
+
+/*
+ * An operation on a sequence, with its status.  src, start, end, shift: as asked for;
+ * len: history afterwards, tokens; frames: blocks that it gave back.
+ */
+TRACE_EVENT(hawk_seq,
+	TP_PROTO(u64 space, const struct hawk_seq_op *op),
+	TP_ARGS(space, op),
+	TP_STRUCT__entry(
+		__field(u64, space)
+		__field(u32, op)
+		__field(u32, seq)
+		__field(u32, src)
+		__field(u32, start)
+		__field(u32, end)
+		__field(s32, shift)
+		__field(u32, len)
+		__field(u32, frames)
+		__field(u32, pid)
+		__field(int, ret)
+	),
+	TP_fast_assign(
+		__entry->space = space;
+		__entry->op = op->op;
+		__entry->seq = op->seq;
+		__entry->src = op->src;
+		__entry->start = op->start;
+		__entry->end = op->end;
+		__entry->shift = op->shift;
+		__entry->len = op->len;
+		__entry->frames = op->frames;
+		__entry->pid = current->tgid;
+		__entry->ret = op->status;
+	),
+	TP_printk("space=%llu op=%s seq=%u src=%u start=%u end=%u shift=%d len=%u frames=%u pid=%u ret=%d",
+		  __entry->space, hawk_show_seq(__entry->op), __entry->seq, __entry->src,
+		  __entry->start, __entry->end, __entry->shift, __entry->len, __entry->frames,
+		  __entry->pid, __entry->ret)
+);
+
+/*
+ * A sequence has been compacted (ret 0), or not: -ESTALE: it was changed meanwhile,
+ * -EAGAIN: a block is not in memory, or there was no room, -ECANCELED: switched off.
+ * rows: blocks of one layer and head group in its new run; frames: blocks given back.
+ */
+TRACE_EVENT(hawk_seq_compact,
+	TP_PROTO(u64 space, const struct hawk_compact *c, u32 frames, int ret),
+	TP_ARGS(space, c, frames, ret),
+	TP_STRUCT__entry(
+		__field(u64, space)
+		__field(u32, seq)
+		__field(u32, run)
+		__field(u32, rows)
+		__field(u32, copies)
+		__field(u32, frames)
+		__field(int, ret)
+	),
+	TP_fast_assign(
+		__entry->space = space;
+		__entry->seq = c->seq;
+		__entry->run = c->run;
+		__entry->rows = c->rows;
+		__entry->copies = c->n;
+		__entry->frames = frames;
+		__entry->ret = ret;
+	),
+	TP_printk("space=%llu seq=%u run=%u rows=%u copies=%u frames=%u ret=%d", __entry->space,
+		  __entry->seq, __entry->run, __entry->rows, __entry->copies, __entry->frames,
+		  __entry->ret)
+);
+
 /* ---- room ---- */
 
 /*
