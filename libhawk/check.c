@@ -37,6 +37,23 @@ static int check_quota(const struct hawk_quota *quota)
 	return 0;
 }
 
+static int check_seqs(const struct hawk_space_create *c)
+{
+	uint64_t plane = (uint64_t)c->block_tokens * c->token_bytes;
+
+	if (c->seqs > HAWK_SEQS_MAX)
+		return hawk_fail(-EINVAL, "seqs %u: 0 to %u", c->seqs, HAWK_SEQS_MAX);
+	if (c->segs > HAWK_SEGS_MAX || (c->segs && !c->seqs))
+		return hawk_fail(-EINVAL, "segs %u: 0 to %u, of a space with sequences only",
+				 c->segs, HAWK_SEGS_MAX);
+	if (!c->planes != !c->token_bytes || c->planes > c->block_bytes ||
+	    plane > c->block_bytes || plane * c->planes > c->block_bytes)
+		return hawk_fail(-EINVAL,
+				 "%u planes of %u tokens of %u bytes: they must fit into %u bytes",
+				 c->planes, c->block_tokens, c->token_bytes, c->block_bytes);
+	return 0;
+}
+
 int hawk_check_space(const struct hawk_space_create *c)
 {
 	if (!c->block_bytes || c->block_bytes % HAWK_FRAME_ALIGN ||
@@ -67,7 +84,9 @@ int hawk_check_space(const struct hawk_space_create *c)
 	if (c->idle_ns > INT64_MAX || (c->idle_ns && !(c->flags & HAWK_SPACE_NAMED)))
 		return hawk_fail(-EINVAL, "idle time of %llu ns: of a named space only",
 				 (unsigned long long)c->idle_ns);
-	return check_quota(c->quota);
+	if (check_quota(c->quota))
+		return -EINVAL;
+	return check_seqs(c);
 }
 
 int hawk_check_set(const struct hawk_space_set *s)
@@ -134,5 +153,17 @@ int hawk_check_batch(unsigned int op, const struct hawk_batch *b)
 	if (b->deadline_ns > INT64_MAX)
 		return hawk_fail(-EINVAL, "deadline %llu is beyond the end of time",
 				 (unsigned long long)b->deadline_ns);
+	return 0;
+}
+
+int hawk_check_seq(const struct hawk_seq_batch *b)
+{
+	if (!b->count)
+		return hawk_fail(-EINVAL, "a batch of no operations");
+	if (b->count > HAWK_BATCH_MAX)
+		return hawk_fail(-E2BIG, "a batch of %u operations, at most %u", b->count,
+				 HAWK_BATCH_MAX);
+	if (!b->ops)
+		return hawk_fail(-EFAULT, "a batch without an array of operations");
 	return 0;
 }

@@ -147,6 +147,8 @@ static int map_space(struct hawk *h, struct dev_kv *d)
 		return ret;
 	d->base.block_bytes = info.block_bytes;
 	d->base.block_tokens = info.block_tokens;
+	d->base.layers = info.layers;
+	hawk_kv_heads(&d->base, info.head_groups, info.tp_rank, info.tp_degree);
 	d->base.vtlb_lines = info.vtlb_bytes / (HAWK_VT_WAYS * sizeof(struct hawk_vtlb_entry));
 	p = mmap(NULL, info.vtlb_bytes, PROT_READ, MAP_SHARED, d->fd, HAWK_MMAP_VTLB);
 	if (p == MAP_FAILED)
@@ -326,6 +328,16 @@ static void dev_draft_close(struct hawk_kv *kv, uint32_t id, void *mem, uint64_t
 	ioctl(to_dev_kv(kv)->fd, HAWK_IOC_DRAFT_CLOSE, &c);
 }
 
+static int dev_seq(struct hawk_kv *kv, struct hawk_seq_batch *b)
+{
+	return call(to_dev_kv(kv)->fd, HAWK_IOC_SEQ, b, "operations on sequences");
+}
+
+static int dev_seq_map(struct hawk_kv *kv, struct hawk_seq_map *map)
+{
+	return call(to_dev_kv(kv)->fd, HAWK_IOC_SEQ_MAP, map, "asking for a sequence");
+}
+
 static const struct hawk_ops dev_ops = {
 	.name = "dev",
 	.close = dev_close,
@@ -353,6 +365,8 @@ static const struct hawk_ops dev_ops = {
 	.frame_info = dev_frame_info,
 	.draft_open = dev_draft_open,
 	.draft_close = dev_draft_close,
+	.seq = dev_seq,
+	.seq_map = dev_seq_map,
 };
 
 int hawk_dev_open(const char *path, struct hawk **hp)

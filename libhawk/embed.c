@@ -10,7 +10,8 @@
 #define FEATURES	(HAWK_FEAT_TIER_HOST | HAWK_FEAT_TIER_BLK | HAWK_FEAT_LEASE | \
 			 HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC | \
 			 HAWK_FEAT_RECLAIM | HAWK_FEAT_TIER_FORCE | HAWK_FEAT_TIER_REOPEN | \
-			 HAWK_FEAT_CANCEL | HAWK_FEAT_DRAFT | HAWK_FEAT_GATHER | HAWK_FEAT_SLICE)
+			 HAWK_FEAT_CANCEL | HAWK_FEAT_DRAFT | HAWK_FEAT_GATHER | HAWK_FEAT_SLICE | \
+			 HAWK_FEAT_SEQ)
 
 static int embed_query(struct hawk *h, struct hawk_query *q)
 {
@@ -107,6 +108,8 @@ static const struct hawk_ops embed_ops = {
 	.pin_query = embed_pin_query,
 	.draft_open = embed_draft_open,
 	.draft_close = embed_draft_close,
+	.seq = embed_seq,
+	.seq_map = embed_seq_map,
 };
 
 static struct embed *embed_new(void)
@@ -157,6 +160,7 @@ int hawk_embed_open(const struct hawk_url *u, struct hawk **hp)
 	if (!e)
 		return hawk_fail(-ENOMEM, "opening the embedded device");
 	e->writeback = u->writeback;
+	e->compact = u->compact;
 	ret = add_tiers(e, u);
 	if (!ret)
 		ret = keeper_start(e);

@@ -12,7 +12,7 @@
  * Locks, in the order in which they may be taken
  *	embed.drain_lock > embed.admin > etier.lock
  *	embed.lease_lock, pin shards > the engine's
- *	embed.wait_lock, embed.job_lock, embed.io_lock, ekv.ring_lock: leaves
+ *	embed.wait_lock, embed.job_lock, embed.io_lock, embed.keeper_lock, ekv.ring_lock: leaves
  * None but drain_lock is held while blocks are moved; embed_share.c tells who may
  * wait for that.
  *
@@ -81,6 +81,7 @@ struct espace {
 	u32 walkers;		/* others who work on it; embed.admin */
 	bool ending;		/* walkers shall leave; atomic */
 	bool named;		/* registered under its name; embed.admin */
+	bool untidy;		/* sequences have given something up; atomic */
 	u32 starved;		/* tiers in which it wants a chunk, a bit mask; atomic */
 	u64 claimed[HAWK_TIERS_MAX];	/* when one was last taken for it; drain_lock */
 	struct hawk_space *space;
@@ -122,6 +123,7 @@ struct elease {
 struct ekv {
 	struct hawk_kv base;
 	struct espace *sp;
+	u64 id;				/* owns the sequences that it makes */
 	struct pin_shard pins[EMBED_PIN_SHARDS];
 	struct hawk_lock ring_lock;	/* guards ring_reserved and the ring's tail */
 	u32 ring_reserved;		/* entries promised to batches under way */
@@ -137,6 +139,8 @@ struct embed {
 	struct hawk base;
 	struct hawk_engine *engine;
 	u32 writeback;			/* per 1024, 0: off */
+	bool compact;			/* sequences are compacted */
+	u64 kv_id;			/* of the latest handle; embed.admin */
 	pthread_mutex_t admin;		/* serialises making and ending tiers and spaces */
 	pthread_mutex_t drain_lock;	/* one chunk is emptied at a time */
 	struct etier tier[HAWK_TIERS_MAX];
@@ -163,6 +167,7 @@ struct embed {
 	bool keeper_poked;		/* look at the leases again */
 	bool keeper_write;		/* blocks were put: look for cold ones; atomic to read */
 	bool keeper_share;		/* a space is starved */
+	bool keeper_tidy;		/* a space is untidy */
 
 	pthread_mutex_t job_lock;	/* guards the jobs */
 	pthread_cond_t job_cond;	/* work for movers */
@@ -236,6 +241,16 @@ void lease_cancel(struct elease *l);
 int embed_lease_end(struct hawk_kv *kv, uint64_t id);
 void leases_drop(struct ekv *kv);
 u64 leases_expire(struct embed *e, u64 now);
+
+/* embed_seq.c */
+int embed_seq(struct hawk_kv *kv, struct hawk_seq_batch *b);
+int embed_seq_map(struct hawk_kv *kv, struct hawk_seq_map *map);
+void seqs_reap(struct espace *sp, u32 *frames);
+void seqs_waiting(struct espace *sp);
+void seqs_end(struct ekv *kv);
+
+/* embed_compact.c */
+void tidy_all(struct embed *e);
 
 /* wait.c */
 u64 now_ns(void);
@@ -329,6 +344,7 @@ int keeper_start(struct embed *e);
 void keeper_stop(struct embed *e);
 void keeper_kick(struct embed *e, bool write);
 void keeper_kick_share(struct embed *e);
+void keeper_kick_tidy(struct embed *e);
 int embed_ring_open(struct hawk_kv *kv, unsigned int entries, int efd);
 void embed_ring_close(struct ekv *kv);
 int ering_reserve(struct ekv *kv, u32 n);

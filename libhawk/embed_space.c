@@ -144,6 +144,11 @@ static int espace_init(struct embed *e, struct espace *sp)
 		.block_tokens = c->block_tokens,
 		.max_blocks = c->max_blocks,
 		.buckets = c->buckets,
+		.layers = c->layers,
+		.head_groups = c->head_groups,
+		.seqs = c->seqs,
+		.segs = c->segs,
+		.shift = c->flags & HAWK_SPACE_SHIFT,
 	};
 	int ret;
 
@@ -171,8 +176,6 @@ static int espace_new(struct embed *e, const struct hawk_space_create *c, struct
 	struct espace *sp;
 	int ret;
 
-	if (c->seqs || c->segs || c->token_bytes || c->planes)
-		return hawk_fail(-EOPNOTSUPP, "space: sequences");
 	if (c->flags & HAWK_SPACE_NAMED && find_named(e, c->name))
 		return hawk_fail(-EEXIST, "space '%s'", (const char *)c->name);
 	sp = calloc(1, sizeof(*sp));
@@ -201,11 +204,14 @@ static void kv_bind(struct ekv *kv, struct espace *sp)
 	u32 t;
 
 	kv->sp = sp;
+	kv->id = ++sp->e->kv_id;
 	sp->refs++;
 	kv->base.vtlb = sp->vtlb;
 	kv->base.vtlb_lines = sp->vtlb_bytes / (HAWK_VT_WAYS * sizeof(*sp->vtlb));
 	kv->base.block_bytes = sp->geo.block_bytes;
 	kv->base.block_tokens = sp->geo.block_tokens;
+	kv->base.layers = sp->geo.layers;
+	hawk_kv_heads(&kv->base, sp->geo.head_groups, sp->geo.tp_rank, sp->geo.tp_degree);
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		kv->base.window[t] = sp->win[t].base;
 		kv->base.frames[t] = sp->win[t].frames;
@@ -328,6 +334,7 @@ void embed_kv_close(struct hawk_kv *base)
 	async_drain(kv);
 	leases_drop(kv);
 	pins_drop_all(kv);
+	seqs_end(kv);
 	espace_put(kv->sp);
 	embed_ring_close(kv);
 	free(kv);
@@ -354,6 +361,10 @@ int embed_kv_info(struct hawk_kv *kv, struct hawk_space_info *info)
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		info->frames[t] = hawk_space_frames(sp->space, t);
 	memcpy(info->name, g->name, sizeof(info->name));
+	info->seqs = g->seqs;
+	info->segs = g->segs ? g->segs : 8 * g->seqs;
+	info->token_bytes = g->token_bytes;
+	info->planes = g->planes;
 	return 0;
 }
 

@@ -5,7 +5,8 @@
  * It ends leases when their time has come, and after blocks were put it writes
  * cold ones to flash until embed.writeback of 1024 frames are clean or free, so
  * that making room is mostly a matter of forgetting a frame.  It also takes chunks
- * from spaces that have more for those that have less (embed_share.c).
+ * from spaces that have more for those that have less (embed_share.c), and looks after
+ * sequences (embed_compact.c).
  */
 #include <time.h>
 
@@ -56,7 +57,8 @@ static void doze(struct embed *e, u64 until)
 {
 	struct timespec ts = { (time_t)(until / NS), (long)(until % NS) };
 
-	if (e->keeper_stop || e->keeper_poked || e->keeper_write || e->keeper_share)
+	if (e->keeper_stop || e->keeper_poked || e->keeper_write || e->keeper_share ||
+	    e->keeper_tidy)
 		return;
 	if (until)
 		pthread_cond_timedwait(&e->keeper_cond, &e->keeper_lock, &ts);
@@ -68,13 +70,15 @@ static void *keeper(void *arg)
 {
 	struct embed *e = arg;
 	u64 next_lease;
-	bool write, starved;
+	bool write, starved, untidy;
 
 	pthread_mutex_lock(&e->keeper_lock);
 	while (!e->keeper_stop) {
 		write = e->keeper_write;
 		starved = e->keeper_share;
 		e->keeper_share = false;
+		untidy = e->keeper_tidy;
+		e->keeper_tidy = false;
 		__atomic_store_n(&e->keeper_write, false, __ATOMIC_RELAXED);
 		e->keeper_poked = false;
 		pthread_mutex_unlock(&e->keeper_lock);
@@ -82,6 +86,8 @@ static void *keeper(void *arg)
 			share_all(e);
 		if (write)
 			write_ahead(e);
+		if (untidy)
+			tidy_all(e);
 		next_lease = leases_expire(e, now_ns());
 		pthread_mutex_lock(&e->keeper_lock);
 		doze(e, next_lease);
@@ -109,6 +115,15 @@ void keeper_kick_share(struct embed *e)
 {
 	pthread_mutex_lock(&e->keeper_lock);
 	e->keeper_share = true;
+	pthread_cond_signal(&e->keeper_cond);
+	pthread_mutex_unlock(&e->keeper_lock);
+}
+
+/* Sequences of a space have given something up, or what they gave up is free now. */
+void keeper_kick_tidy(struct embed *e)
+{
+	pthread_mutex_lock(&e->keeper_lock);
+	e->keeper_tidy = true;
 	pthread_cond_signal(&e->keeper_cond);
 	pthread_mutex_unlock(&e->keeper_lock);
 }

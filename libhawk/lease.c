@@ -26,6 +26,7 @@ static void release(struct elease *l)
 
 	for (i = 0; i < l->n; i++)
 		hawk_block_unlease(l->kv->sp->space, l->ref[i]);
+	seqs_waiting(l->kv->sp);
 	free(l);
 }
 

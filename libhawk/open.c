@@ -149,6 +149,13 @@ static int quota_all(struct hawk *h, struct hawk_quota *quota)
 	return ret;
 }
 
+/* The head groups of which a space keeps blocks: all, or those of a rank. */
+void hawk_kv_heads(struct hawk_kv *kv, uint32_t head_groups, uint32_t rank, uint32_t degree)
+{
+	kv->heads = degree ? head_groups / degree : head_groups;
+	kv->head_first = rank * kv->heads;
+}
+
 int hawk_kv_create(struct hawk *h, const struct hawk_kv_params *p, struct hawk_kv **kv)
 {
 	struct hawk_space_create c = {
@@ -166,6 +173,11 @@ int hawk_kv_create(struct hawk *h, const struct hawk_kv_params *p, struct hawk_k
 		.idle_ns = p->idle_ns,
 		.tp_rank = p->tp_rank,
 		.tp_degree = p->tp_degree,
+		.flags = p->shift ? HAWK_SPACE_SHIFT : 0,
+		.seqs = p->seqs,
+		.segs = p->segs,
+		.token_bytes = p->token_bytes,
+		.planes = p->planes,
 	};
 	int ret;
 
@@ -174,7 +186,7 @@ int hawk_kv_create(struct hawk *h, const struct hawk_kv_params *p, struct hawk_k
 		ret = hawk_check_name(p->name);
 		if (ret)
 			return ret;
-		c.flags = HAWK_SPACE_NAMED;
+		c.flags |= HAWK_SPACE_NAMED;
 		memcpy(c.name, p->name, strlen(p->name));
 	}
 	if (p->quota_all) {

@@ -54,6 +54,8 @@ struct hawk_ops {
 	int (*frame_info)(struct hawk_kv *kv, struct hawk_frame_info *info);
 	int (*draft_open)(struct hawk_kv *kv, struct hawk_draft_open *o, void **mem);
 	void (*draft_close)(struct hawk_kv *kv, uint32_t id, void *mem, uint64_t bytes);
+	int (*seq)(struct hawk_kv *kv, struct hawk_seq_batch *b);
+	int (*seq_map)(struct hawk_kv *kv, struct hawk_seq_map *map);
 };
 
 /* First member of each backend's handle. */
@@ -68,6 +70,9 @@ struct hawk {
  * @vtlb_lines: lines of it, a power of two
  * @block_bytes: bytes of a block
  * @block_tokens: tokens of a block
+ * @layers: layers of the model
+ * @heads: its head groups that the space keeps
+ * @head_first: the first one of them
  * @frames: frames of each host tier's window, 0 where there is none
  * @window: the windows of the host tiers
  * @ring: the completion ring or NULL
@@ -80,6 +85,9 @@ struct hawk_kv {
 	uint64_t vtlb_lines;
 	uint32_t block_bytes;
 	uint32_t block_tokens;
+	uint32_t layers;
+	uint32_t heads;
+	uint32_t head_first;
 	uint32_t frames[HAWK_TIERS_MAX];
 	uint8_t *window[HAWK_TIERS_MAX];
 	struct hawk_ring *ring;
@@ -91,6 +99,9 @@ struct hawk_kv {
 int hawk_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void hawk_fail_clear(void);
 
+/* open.c */
+void hawk_kv_heads(struct hawk_kv *kv, uint32_t head_groups, uint32_t rank, uint32_t degree);
+
 /* url.c */
 
 /**
@@ -100,6 +111,7 @@ void hawk_fail_clear(void);
  * @dram: bytes of the DRAM tier
  * @flash: bytes of the flash tier
  * @writeback: clean or free frames kept per 1024, 0 for no background writes
+ * @compact: sequences with many partly empty blocks are compacted
  */
 struct hawk_url {
 	bool dev;
@@ -107,6 +119,7 @@ struct hawk_url {
 	uint64_t dram;
 	uint64_t flash;
 	uint32_t writeback;
+	bool compact;
 };
 
 int hawk_url_parse(const char *url, struct hawk_url *u);
@@ -116,6 +129,7 @@ int hawk_check_space(const struct hawk_space_create *c);
 int hawk_check_name(const char *name);
 int hawk_check_set(const struct hawk_space_set *s);
 int hawk_check_batch(unsigned int op, const struct hawk_batch *b);
+int hawk_check_seq(const struct hawk_seq_batch *b);
 bool hawk_key_is_zero(const uint8_t *key);
 
 /* stats.c */

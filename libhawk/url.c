@@ -20,7 +20,7 @@
 #define DRAM_DEFAULT	(256ull << 20)
 #define WRITEBACK	128u	/* an eighth of the frames */
 
-enum { GOT_DRAM = 1, GOT_FLASH = 2, GOT_FLASH_SIZE = 4, GOT_WRITEBACK = 8 };
+enum { GOT_DRAM = 1, GOT_FLASH = 2, GOT_FLASH_SIZE = 4, GOT_WRITEBACK = 8, GOT_COMPACT = 16 };
 
 /* "64M" -> bytes; K, M, G, T are powers of 1024. */
 static int parse_size(const char *s, uint64_t *bytes)
@@ -93,6 +93,14 @@ static int parse_permille(const char *s, uint32_t *v)
 	return 0;
 }
 
+static int parse_switch(const char *s, bool *on)
+{
+	if ((*s != '0' && *s != '1') || s[1])
+		return -EINVAL;
+	*on = *s == '1';
+	return 0;
+}
+
 static int set_option(struct hawk_url *u, const char *key, const char *value, unsigned int *got)
 {
 	unsigned int bit;
@@ -112,9 +120,12 @@ static int set_option(struct hawk_url *u, const char *key, const char *value, un
 	} else if (!strcmp(key, "writeback")) {
 		bit = GOT_WRITEBACK;
 		ret = parse_permille(value, &u->writeback);
+	} else if (!strcmp(key, "compact")) {
+		bit = GOT_COMPACT;
+		ret = parse_switch(value, &u->compact);
 	} else {
 		return hawk_fail(-EINVAL, "URL: unknown option '%s'; known: dram, flash, "
-				 "flash_size, writeback", key);
+				 "flash_size, writeback, compact", key);
 	}
 	if (ret)
 		return hawk_fail(-EINVAL, "URL: bad value '%s' of %s", value, key);
@@ -162,6 +173,7 @@ int hawk_url_parse(const char *url, struct hawk_url *u)
 		return hawk_fail(-EINVAL, "URL: '%s' starts with neither dev: nor embed:", url);
 	u->dram = DRAM_DEFAULT;
 	u->writeback = WRITEBACK;
+	u->compact = true;
 	url += 6;
 	if (!*url)
 		return 0;

@@ -345,6 +345,7 @@ int embed_batch(struct hawk_kv *base, unsigned int op, struct hawk_batch *b)
 	if (ret)
 		return ret;
 	batch_finish(b);
+	seqs_waiting(kv->sp);	/* what has been unpinned may have been dropped */
 	estats_batch(kv->sp, op, b, start);
 	return 0;
 }

@@ -104,6 +104,7 @@ int hawk_tier_stat(struct hawk *h, unsigned int tier, struct hawk_tier_info *inf
  * See &struct hawk_space_create for the members. @quota_all: if non-zero, @quota
  * is ignored and the space may own all of every tier. @idle_ns: kernel backend only.
  * @tp_rank, @tp_degree: the rank's head groups only, see there.
+ * @shift: if non-zero, keys may be read shifted (HAWK_SPACE_SHIFT).
  */
 struct hawk_kv_params {
 	uint32_t block_bytes;
@@ -122,6 +123,11 @@ struct hawk_kv_params {
 	uint64_t idle_ns;
 	uint32_t tp_rank;
 	uint32_t tp_degree;
+	uint32_t seqs;
+	uint32_t segs;
+	uint32_t token_bytes;
+	uint32_t planes;
+	uint32_t shift;
 };
 
 int hawk_kv_create(struct hawk *h, const struct hawk_kv_params *p, struct hawk_kv **kv);
@@ -368,6 +374,115 @@ void hawk_prefetch_release(struct hawk_prefetch *pf);
  */
 int hawk_pin_cost(struct hawk_kv *kv, const uint64_t *lid, unsigned int n,
 		  struct hawk_pin_query *q);
+
+/* ---- sequences; see &struct hawk_seq_op for what each operation does ---- */
+
+/**
+ * hawk_seq_batch() - operations on sequences, in order
+ * @ops: 1..HAWK_BATCH_MAX of them; out: status and answer of each
+ *
+ * An operation that fails does not stop those behind it.
+ * Return: number of operations with status 0, or a negative errno: nothing was done;
+ * -EOPNOTSUPP: the space was made without sequences.
+ */
+int hawk_seq_batch(struct hawk_kv *kv, struct hawk_seq_op *ops, unsigned int n);
+
+/**
+ * hawk_seq_new() - an empty sequence; it ends with @kv
+ * @flags: HAWK_SEQ_KEEP or 0
+ * @seq: out, its number
+ */
+int hawk_seq_new(struct hawk_kv *kv, uint32_t flags, uint32_t *seq);
+
+/** hawk_seq_fork() - a second sequence with all that @src has; no byte is copied */
+int hawk_seq_fork(struct hawk_kv *kv, uint32_t src, uint32_t flags, uint32_t *seq);
+
+/** hawk_seq_advance() - the first @n hidden tokens become visible */
+int hawk_seq_advance(struct hawk_kv *kv, uint32_t seq, uint32_t n);
+
+/**
+ * hawk_seq_drop() - tokens [@start, @end) of the history are visible no more
+ * Return: number of blocks given back, or a negative errno.
+ */
+int hawk_seq_drop(struct hawk_kv *kv, uint32_t seq, uint32_t start, uint32_t end);
+
+/** hawk_seq_repos() - keys of [@start, @end) are read @shift positions earlier */
+int hawk_seq_repos(struct hawk_kv *kv, uint32_t seq, uint32_t start, uint32_t end,
+		   int32_t shift);
+
+/**
+ * hawk_seq_truncate() - the history ends after @len tokens
+ * Return: number of blocks given back, or a negative errno.
+ */
+int hawk_seq_truncate(struct hawk_kv *kv, uint32_t seq, uint32_t len);
+
+/** hawk_seq_compose() - tokens [@start, @end) of @src, read @shift earlier, follow in @seq */
+int hawk_seq_compose(struct hawk_kv *kv, uint32_t seq, uint32_t src, uint32_t start,
+		     uint32_t end, int32_t shift);
+
+/**
+ * hawk_seq_free() - end a sequence
+ * Return: number of blocks given back, or a negative errno.
+ */
+int hawk_seq_free(struct hawk_kv *kv, uint32_t seq);
+
+/**
+ * hawk_seq_segs() - what a sequence shows
+ * @segs: room for @n segments, or NULL if @n is 0
+ * @map: out, see &struct hawk_seq_map; may be NULL
+ * Return: number of segments; -E2BIG: more than @n, @map->count tells how many.
+ */
+int hawk_seq_segs(struct hawk_kv *kv, uint32_t seq, struct hawk_seg *segs, unsigned int n,
+		  struct hawk_seq_map *map);
+
+#define HAWK_APPEND_HIDDEN	(1u << 0)	/* not visible before hawk_seq_advance() */
+#define HAWK_APPEND_OPEN	(1u << 1)	/* the caller is filling the last block already */
+
+/**
+ * struct hawk_append - tokens that follow in a sequence, and blocks for them
+ * @seq: the sequence
+ * @len: tokens, at least 1
+ * @pos: position of the first one
+ * @flags: HAWK_APPEND_*
+ * @it: room for items
+ * @max: how many; (@len / block_tokens + 2) * layers * head_groups always suffice
+ *	(of a slice: its own head groups)
+ * @n: out, items used: block by block in the order of tokens, in each of these layer by
+ *	layer, in each of these head group by head group
+ * @run: out, sequence part of the LIDs
+ * @tok: out, token part of the first one's: it is slot @tok % block_tokens of @it[0]
+ * @history: out, length of the history, tokens
+ */
+struct hawk_append {
+	uint32_t seq;
+	uint32_t len;
+	uint32_t pos;
+	uint32_t flags;
+	struct hawk_item *it;
+	uint32_t max;
+	uint32_t n;
+	uint32_t run;
+	uint32_t tok;
+	uint32_t history;
+};
+
+/**
+ * hawk_seq_append() - append tokens and get their blocks, ready to be written
+ * @a: what and where
+ *
+ * Each item has LID and translation of a block that is being filled and pinned once by
+ * @kv, as after hawk_alloc(); hawk_put() publishes it.  A last block that is only
+ * partly full is made writable with the bytes that it has; if other sequences show it,
+ * a copy of it is.  With HAWK_APPEND_OPEN the caller, who got that block from an
+ * earlier call and has not put it, gets those behind it only, maybe none.
+ *
+ * One thread at a time may append to a sequence.
+ * Return: @a->n; or a negative errno, then the sequence and the blocks are as before,
+ * but hidden tokens are gone: -E2BIG (@a->n tells how many items), -EAGAIN (a last block
+ * that is shared is still being filled: put it first), -EBUSY (somebody has it pinned),
+ * -ENOENT (its bytes are gone), -ENOSPC, -EDQUOT, -ENOMEM.
+ */
+int hawk_seq_append(struct hawk_kv *kv, struct hawk_append *a);
 
 /**
  * hawk_export_blocks() - blocks as one dma-buf; kernel backend only

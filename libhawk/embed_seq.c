@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+/*
+ * embed_seq.c - sequences of the embedded backend
+ *
+ * The engine does the operations.  After each of them the blocks that nobody sees any
+ * more are given back; those that somebody has pinned or leased, when that has ended:
+ * the keeper looks again (embed_compact.c).
+ */
+#include <errno.h>
+
+#include "embed.h"
+
+#define REAP_LIDS	1024	/* per call of the engine, which holds locks for so long */
+
+/* Give back all blocks that no sequence shows any more; their number is added. */
+void seqs_reap(struct espace *sp, u32 *frames)
+{
+	while (hawk_seq_reap(sp->space, REAP_LIDS, frames))
+		;
+}
+
+/* Pins or leases have ended: something may wait for that. */
+void seqs_waiting(struct espace *sp)
+{
+	if (hawk_seq_due(sp->space))
+		keeper_kick_tidy(sp->e);
+}
+
+static void untidy(struct espace *sp)
+{
+	if (!__atomic_exchange_n(&sp->untidy, true, __ATOMIC_RELAXED))
+		keeper_kick_tidy(sp->e);
+}
+
+static bool makes(const struct hawk_seq_op *op)
+{
+	return op->op == HAWK_SEQ_NEW || op->op == HAWK_SEQ_FORK;
+}
+
+/* May it leave blocks that hold less than they could? */
+static bool leaves(const struct hawk_seq_op *op)
+{
+	return op->op == HAWK_SEQ_DROP || op->op == HAWK_SEQ_TRUNCATE ||
+	       op->op == HAWK_SEQ_FREE;
+}
+
+/* HAWK_SEQ_LAST: @last, the sequence of the operation before, or itself: there is none. */
+static void resolve(struct hawk_seq_op *op, u32 last)
+{
+	if (op->seq == HAWK_SEQ_LAST && !makes(op))
+		op->seq = last;
+	if (op->src == HAWK_SEQ_LAST && (op->op == HAWK_SEQ_FORK || op->op == HAWK_SEQ_COMPOSE))
+		op->src = last;
+}
+
+int embed_seq(struct hawk_kv *base, struct hawk_seq_batch *b)
+{
+	struct hawk_seq_op *op = (struct hawk_seq_op *)(uintptr_t)b->ops;
+	struct ekv *kv = to_ekv(base);
+	u32 last = HAWK_SEQ_LAST, i;
+
+	if (!kv->sp->geo.seqs)
+		return hawk_fail(-EOPNOTSUPP, "the space was made without sequences");
+	b->done = 0;
+	for (i = 0; i < b->count; i++, op++) {
+		resolve(op, last);
+		hawk_seq_do(kv->sp->space, kv->id, op);
+		last = op->status && makes(op) ? HAWK_SEQ_LAST : op->seq;
+		seqs_reap(kv->sp, &op->frames);
+		b->done += !op->status;
+		if (!op->status && leaves(op))
+			untidy(kv->sp);
+	}
+	return 0;
+}
+
+int embed_seq_map(struct hawk_kv *base, struct hawk_seq_map *map)
+{
+	struct espace *sp = to_ekv(base)->sp;
+	int ret;
+
+	if (!sp->geo.seqs)
+		return hawk_fail(-EOPNOTSUPP, "the space was made without sequences");
+	ret = hawk_seq_map(sp->space, map, (struct hawk_seg *)(uintptr_t)map->segs, 0);
+	return ret ? hawk_fail(ret, "asking for sequence %u", map->seq) : 0;
+}
+
+/* A handle ends: so do the sequences that it has made. */
+void seqs_end(struct ekv *kv)
+{
+	struct espace *sp = kv->sp;
+	u32 frames = 0;
+	bool more;
+
+	if (!sp->geo.seqs)
+		return;
+	do {
+		more = hawk_seq_end_owner(sp->space, kv->id);
+		seqs_reap(sp, &frames);
+	} while (more);
+	seqs_waiting(sp);
+}
