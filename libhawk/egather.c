@@ -23,7 +23,7 @@
 struct erun {
 	u32 at;
 	u32 n;
-	s32 res;
+	bool sent;		/* its read has begun */
 };
 
 struct egather {
@@ -105,15 +105,6 @@ static void run_place(const struct eio_kind *k, void *what, struct eio_place *p)
 	p->write = false;
 }
 
-static void run_done(const struct eio_kind *k, void *what, s32 res)
-{
-	struct egather *g = ((const struct reads *)k)->g;
-	struct erun *r = what;
-
-	r->res = res;
-	g->end[hawk_gather_tier(&g->set, r->at)] = now_ns();
-}
-
 static bool good(const struct egather *g, u32 at, const u8 *p)
 {
 	return hawk_crc32c(p, block_bytes(g)) == hawk_gather_at(&g->set, at)->read.crc;
@@ -123,7 +114,7 @@ static bool good(const struct egather *g, u32 at, const u8 *p)
 static s32 read_again(struct egather *g, u32 at)
 {
 	struct erun one = { .at = at, .n = 1 };
-	struct reads reads = { { run_place, run_done }, g };
+	struct reads reads = { .g = g };
 	struct eio_place p;
 	ssize_t n;
 
@@ -141,18 +132,28 @@ static s32 read_again(struct egather *g, u32 at)
 	return 0;
 }
 
-static void finish_run(struct egather *g, const struct erun *r)
+static void finish_run(struct egather *g, const struct erun *r, s32 res)
 {
 	struct etier *t = tier_of(g, r->at);
 	s32 ret;
 	u32 at;
 
 	for (at = r->at; at < r->at + r->n; at++) {
-		ret = !r->res && good(g, at, place_of(g, at)) ? 0 : read_again(g, at);
+		ret = !res && good(g, at, place_of(g, at)) ? 0 : read_again(g, at);
 		__atomic_fetch_add(ret ? &t->io_errors : &t->read_bytes,
 				   ret ? 1 : block_bytes(g), __ATOMIC_RELAXED);
 		end_block(g, at, ret, ret == -EIO || ret == -EILSEQ);
 	}
+}
+
+/* What has come is checked while the rest is on its way. */
+static void run_done(const struct eio_kind *k, void *what, s32 res)
+{
+	struct egather *g = ((const struct reads *)k)->g;
+	struct erun *r = what;
+
+	g->end[hawk_gather_tier(&g->set, r->at)] = now_ns();
+	finish_run(g, r, res);
 }
 
 /* ---- all transfers ---- */
@@ -188,8 +189,6 @@ static void copy_run(struct egather *g, const struct erun *r)
 	g->end[hawk_gather_tier(&g->set, r->at)] = now_ns();
 }
 
-#define NOT_SENT	1	/* erun.res */
-
 static void transfer_all(struct egather *g, const bool *stop)
 {
 	struct reads reads = { { run_place, run_done }, g };
@@ -201,19 +200,18 @@ static void transfer_all(struct egather *g, const bool *stop)
 	for (i = 0; i < g->nruns; i++) {
 		struct erun *r = &g->run[i];
 
-		r->res = NOT_SENT;
-		if (!on_flash(g, r) || (ret = stopped(g, stop)))
+		if (!on_flash(g, r) || stopped(g, stop))
 			continue;
 		if (!io)
 			io = eio_take(g->kv->sp->e);
+		r->sent = true;
 		eio_queue(io, &reads.kind, r);
-		r->res = r->res == NOT_SENT ? 0 : r->res;
 	}
 	eio_start(io);
 	for (i = 0; i < g->nruns; i++) {
 		struct erun *r = &g->run[i];
 
-		if (r->res != NOT_SENT)
+		if (r->sent)
 			continue;
 		ret = stopped(g, stop);
 		if (ret || on_flash(g, r))
@@ -222,9 +220,6 @@ static void transfer_all(struct egather *g, const bool *stop)
 			copy_run(g, r);
 	}
 	eio_finish(g->kv->sp->e, io, &reads.kind);
-	for (i = 0; i < g->nruns; i++)
-		if (g->run[i].res != NOT_SENT)
-			finish_run(g, &g->run[i]);
 }
 
 /* ---- the call ---- */

@@ -34,6 +34,8 @@ FIGURES = {
     "reload_vs_fio": ("native", "reload", 0.85, "fio io_uring, 128 KiB"),
     "reload_vs_fio_1m": ("native", "reload", 0.85, "fio io_uring, 1 MiB"),
     "rollback_vs_block_free": ("native", "rollback", 50, "blocks freed through the allocator"),
+    "gather_vs_per_row": ("native", "gather", 2, "a call per row and candidate, from flash"),
+    "gather_vs_per_row_dram": ("native", "gather", None, "the same from DRAM"),
     "decode_hawk_vs_private": ("native", "decode", 0.97, "private array, the worse of 1 and 8"),
     "decode_hawk_vs_private_b1": ("native", "decode", 0.97, "private array, batch 1"),
     "decode_hawk_vs_private_b8": ("native", "decode", 0.97, "private array, batch 8"),
@@ -239,6 +241,15 @@ def bench_reload(b):
         path.unlink(missing_ok=True)
 
 
+def bench_gather(b):
+    path = b.build / "bench" / "flash.img"
+    try:
+        write_whole(path, 512)
+        b.run("gather", "-f", path, "-r", b.runs(7))
+    finally:
+        path.unlink(missing_ok=True)
+
+
 def bench_decode(b):
     model = REPO / "tests" / "data" / "hawk-tiny.gguf"
     if not model.exists():
@@ -299,7 +310,7 @@ def bench_vm_reload(b):
 
 
 NATIVE = {"translate": bench_translate, "alloc": bench_alloc, "hitrate": bench_hitrate,
-          "reload": bench_reload, "rollback": bench_rollback, "decode": bench_decode,
+          "reload": bench_reload, "rollback": bench_rollback, "gather": bench_gather, "decode": bench_decode,
           "turn": bench_turn}
 GUEST = {"translate": bench_vm_translate, "get": bench_vm_get, "reload": bench_vm_reload}
 
