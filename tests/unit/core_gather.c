@@ -457,7 +457,7 @@ static void reload_fails_meanwhile(void **state)
 {
 	struct hawk_read r;
 	struct fix f;
-	u32 i, busy, slot;
+	u32 i, busy, slot, parts[2];
 
 	(void)state;
 	fix_init(&f, 1, 2, 1);
@@ -470,12 +470,20 @@ static void reload_fails_meanwhile(void **state)
 	assert_int_equal(hawk_space_translate(f.s, LID(0)), 0);
 	host_check(f.s);
 	/* neither of its frames can be taken away yet */
-	slot = HAWK_VT_FRAME(r.vt) / (HAWK_CHUNK_BYTES / BLOCK);
-	assert_int_equal(hawk_space_drain_start(f.s, f.flash, slot), 0);
-	assert_int_equal(hawk_space_drain(f.s, f.flash, 0, host_plan(&f.h, HOST_PLAN), &busy),
-			 -EAGAIN);
-	host_run(&f.h);
-	hawk_space_drain_cancel(f.s, f.flash);
+	parts[0] = f.flash;
+	parts[1] = f.host;
+	for (i = 0; i < 2; i++) {
+		slot = i ? 0 : HAWK_VT_FRAME(r.vt) / (HAWK_CHUNK_BYTES / BLOCK);
+		assert_int_equal(hawk_space_drain_start(f.s, parts[i], slot), 0);
+		assert_int_equal(hawk_space_drain(f.s, parts[i], HAWK_DRAIN_DROP,
+						  host_plan(&f.h, HOST_PLAN), &busy), -EAGAIN);
+		host_run(&f.h);
+		assert_int_equal(hawk_space_drain(f.s, parts[i], HAWK_DRAIN_DROP,
+						  host_plan(&f.h, HOST_PLAN), &busy), -EAGAIN);
+		host_run(&f.h);
+		hawk_space_drain_cancel(f.s, parts[i]);
+		host_check(f.s);
+	}
 	hawk_block_read_end(f.s, &r, true);
 	host_check(f.s);
 	fix_fini(&f);
