@@ -32,6 +32,7 @@ static struct hawk_block *block_start(struct hawk_space *s, struct hawk_bucket *
 	hawk_store(&blk->home, b - s->bucket);
 	blk->maps = HAWK_NONE;
 	blk->nmaps = 0;
+	blk->hold = 0;
 	blk->atime = now;
 	hawk_block_event(blk, HAWK_EV_ALLOC);
 	hawk_block_take_host(s, blk, tier, frame);
@@ -81,6 +82,8 @@ static int alloc_locked(struct hawk_space *s, u64 lid, u32 chain, const u8 *key,
 		return -EEXIST;
 	}
 	*vt = hawk_block_vt(s, blk);
+	if (hawk_lid_is_run(s, lid))
+		blk->hold = hawk_load(&s->hold);
 	hawk_vtlb_set(s, hawk_map_insert(s, lid, chain, blk), *vt);
 	return 0;
 }
@@ -325,6 +328,7 @@ static int split(struct hawk_space *s, struct hawk_block **pblk, struct hawk_map
 	if (ret)
 		return ret;
 	blk = block_start(s, b, tier, frame, now);
+	blk->hold = old->hold;
 	hawk_map_remove(s, m);
 	hawk_map_insert(s, lid, chain, blk)->way = way;	/* readers never miss it */
 	hawk_block_publish(s, blk);

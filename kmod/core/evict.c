@@ -14,6 +14,8 @@
  * says -ENOBUFS when the host must provide a chunk: the operation ends with that, and
  * the host calls it anew.
  *
+ * Held blocks (elastic.c) are taken when all of that has failed.
+ *
  * A frame given up in a chunk that is being emptied (drain.c) is nobody's: then the
  * search for a victim goes on, which is no more than the frames of that chunk.
  */
@@ -33,21 +35,28 @@ int hawk_want_ask(struct hawk_space *s, struct hawk_want *w, u32 home, u32 res,
 	return -ENOBUFS;
 }
 
-/* A leased block, or one being read, may not be forgotten: let the next search not meet it. */
+/* A block that is leased, being read, or held is not taken: let the next search not meet it. */
 static void pass_over(struct hawk_space *s, struct hawk_block *blk)
 {
 	hawk_lru_del(s, blk);
 	hawk_lru_add(s, blk);
 }
 
+static bool held(const struct hawk_space *s, const struct hawk_block *blk,
+		 const struct hawk_want *w)
+{
+	return hawk_block_held(s, blk) && !w->held;
+}
+
 /* The coldest block of a tier that may be forgotten. */
-static struct hawk_block *victim(struct hawk_space *s, struct hawk_bucket *b, u32 tier)
+static struct hawk_block *victim(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
+				 const struct hawk_want *w)
 {
 	u32 nr, prev, n = 0;
 
 	for (nr = b->lru[tier].lru; nr != HAWK_NONE && n < HAWK_SCAN_MAX; nr = prev, n++) {
 		prev = s->block[nr].lru_prev;
-		if (!s->block[nr].leases && !s->block[nr].reads)
+		if (!s->block[nr].leases && !s->block[nr].reads && !held(s, &s->block[nr], w))
 			return &s->block[nr];
 		pass_over(s, &s->block[nr]);
 	}
@@ -64,7 +73,7 @@ static u32 flash_reclaim(struct hawk_space *s, struct hawk_bucket *b, u32 tier, 
 	struct hawk_block *blk;
 	u32 nr, next, frame, n = 0;
 
-	while ((blk = victim(s, b, tier))) {
+	while ((blk = victim(s, b, tier, w))) {
 		hawk_note(s, blk, HAWK_FATE_FLASH_DROP, HAWK_WHY_COLDER, w->plan);
 		b->count[HAWK_N_FLASH_DROP]++;
 		hawk_block_end(s, blk);
@@ -201,6 +210,11 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 	for (nr = b->lru[tier].lru, n = 0; nr != HAWK_NONE && n < HAWK_SCAN_MAX; nr = prev) {
 		blk = &s->block[nr];
 		prev = blk->lru_prev;
+		if (held(s, blk, w)) {
+			pass_over(s, blk);
+			n++;
+			continue;
+		}
 		if (blk->flags & HAWK_BF_FLASH) {
 			hawk_evict_clean(s, blk, w);
 			prefetch_coldest(s, b, tier);
@@ -249,6 +263,16 @@ static u32 tier_next(u32 *left, u32 first)
 	return t;
 }
 
+/* Nothing else is left: start anew, held blocks are like others from now on. */
+static bool take_held(const struct hawk_space *s, struct hawk_want *w)
+{
+	if (w->held || !hawk_load(&s->hold))
+		return false;
+	w->held = true;
+	memset(w->asked, 0, sizeof(w->asked));
+	return true;
+}
+
 /*
  * A host frame for a block at home in @b, from tier @tier if it can be.
  * Return: 0; -EAGAIN; -ENOBUFS; -ENOSPC.
@@ -286,6 +310,8 @@ int hawk_host_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		    hawk_want_ask(s, w, home, t, HAWK_REACH_EVICT))
 			return -ENOBUFS;
 	}
+	if (!w->again && take_held(s, w))
+		return hawk_host_frame(s, b, tier, w, got, frame);
 	return w->again ? -EAGAIN : ret;
 }
 
@@ -298,7 +324,7 @@ static bool forget(struct hawk_space *s, struct hawk_bucket *b, u32 tiers,
 	u32 t;
 
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
-		blk = tiers & (1u << t) ? victim(s, b, t) : NULL;
+		blk = tiers & (1u << t) ? victim(s, b, t, w) : NULL;
 		if (!blk)
 			continue;
 		flash = hawk_load(&s->flash_tiers) & (1u << t);
@@ -350,7 +376,11 @@ int hawk_spare_slot(struct hawk_space *s, struct hawk_bucket *b, u32 res, struct
 		return hawk_want_ask(s, w, home, res, HAWK_REACH_REAP) ?: -ENOSPC;
 	}
 	w->again |= moving(b);
-	return hawk_want_ask(s, w, home, res, HAWK_REACH_EVICT) ?: w->again ? -EAGAIN : -ENOSPC;
+	if (hawk_want_ask(s, w, home, res, HAWK_REACH_EVICT))
+		return -ENOBUFS;
+	if (!w->again && take_held(s, w))
+		return hawk_spare_slot(s, b, res, w);
+	return w->again ? -EAGAIN : -ENOSPC;
 }
 
 /* Make a spare in bucket @b.  Return: as evict_one(). */
@@ -414,7 +444,7 @@ static bool fetch_left(struct hawk_space *s, u32 home, u32 res)
 /* Bucket @home has nothing left to evict: let another one evict for it. */
 static int fetch_evicted(struct hawk_space *s, struct hawk_want *w, u32 home)
 {
-	struct hawk_want there = { .plan = w->plan };
+	struct hawk_want there = { .plan = w->plan, .held = w->held };
 	u32 i, from, n = w->plan ? w->plan->n : 0;
 	int ret;
 

@@ -166,6 +166,7 @@ struct hawk_block {
 	u8 state;
 	u8 flags;
 	u16 reads;		/* readers of fframe, which the block keeps meanwhile */
+	u8 hold;		/* not to be evicted while others can be, see elastic.c */
 } __attribute__((aligned(64)));	/* one cache line: the key is kept apart */
 
 struct hawk_key {
@@ -257,6 +258,7 @@ struct hawk_space {
 	u32 *head;		/* LID chains; chain h is guarded by its bucket */
 	u32 *key_head;		/* key chains; guarded by their shard */
 	struct hawk_shard *shard;
+	u8 hold;		/* bit to hold new blocks of sequences with; 0: none are held */
 	u32 run_base;		/* sequence numbers of LIDs from here on are runs (seq.h) */
 	struct hawk_seqs *seqs;	/* NULL: none */
 };
@@ -483,6 +485,7 @@ struct hawk_want {
 	bool ahead;		/* writing ahead: displace nothing on flash */
 	bool spare;		/* a chunk drains: do not grow for it */
 	bool again;		/* there will be room after a move */
+	bool held;		/* nothing else is left: take held blocks too */
 	u32 asked[HAWK_REACHES];	/* bit masks of things */
 	u32 res;		/* what to fetch now */
 	enum hawk_reach reach;
@@ -534,6 +537,12 @@ static inline void hawk_run_leave(struct hawk_space *s, u64 lid)
 int hawk_seqs_create(struct hawk_space *s, const struct hawk_space_params *p);
 void hawk_seqs_destroy(struct hawk_space *s);
 void hawk_seq_unbusy(struct hawk_space *s);
+
+/* elastic.c */
+static inline bool hawk_block_held(const struct hawk_space *s, const struct hawk_block *blk)
+{
+	return unlikely(blk->hold) && hawk_load(&s->hold);
+}
 
 /* note.c: telling the host what becomes of a block */
 void hawk_note_send(struct hawk_space *s, const struct hawk_block *blk, enum hawk_fate fate,

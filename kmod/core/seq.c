@@ -5,7 +5,7 @@
  * Each operation looks whether it can be carried out before it changes anything.  What
  * it takes out of sight is freed by hawk_seq_reap() (seqrun.c).
  */
-#include "seq.h"
+#include "elastic.h"
 
 #define OWNER_BATCH	16	/* sequences freed at a time when their owner ends */
 #define POS_MAX		(1ll << 31)	/* positions are below */
@@ -60,8 +60,10 @@ int hawk_seqs_create(struct hawk_space *s, const struct hawk_space_params *p)
 	q->list = hawk_table_alloc(q->max, sizeof(*q->list));
 	q->node = hawk_table_alloc(q->nnodes, sizeof(*q->node));
 	q->run = hawk_table_alloc(2 * q->max, sizeof(*q->run));
-	if (!q->seq || !q->list || !q->node || !q->run)
+	q->elastic = hawk_table_alloc(1, sizeof(*q->elastic));
+	if (!q->seq || !q->list || !q->node || !q->run || !q->elastic)
 		return -ENOMEM;
+	hawk_elastic_init(q->elastic);
 	tables_link(q);
 	s->run_base = HAWK_LID_SEQ_MAX + 1 - 2 * q->max;
 	return 0;
@@ -78,6 +80,7 @@ void hawk_seqs_destroy(struct hawk_space *s)
 	hawk_table_free(q->list, q->max, sizeof(*q->list));
 	hawk_table_free(q->node, q->nnodes, sizeof(*q->node));
 	hawk_table_free(q->run, 2 * q->max, sizeof(*q->run));
+	hawk_table_free(q->elastic, 1, sizeof(*q->elastic));
 	hawk_table_free(q, 1, sizeof(*q));
 }
 
