@@ -162,6 +162,20 @@ static void forks(void **state)
 	assert_int_equal(seqs_lids(&x), 0);
 }
 
+/* Others show tokens of the last row, though fewer: it is not written to. */
+static void fork_shorter(void **state)
+{
+	u32 a = with_tokens(7), b = seqs_fork(&x, a);
+
+	(void)state;
+	assert_int_equal(seqs_truncate(&x, b, 6), 0);
+	append(a, 1, 7);
+	assert_int_equal(x.op.cow_len, 3);
+	assert_int_equal(x.op.tok % SEQ_BT, 3);
+	look(b);
+	is_seg(0, 0, 6, 0, 0, 1);
+}
+
 /* Forked at the end of a row: no copy, whoever comes first goes on in the run. */
 static void fork_at_row(void **state)
 {
@@ -726,7 +740,7 @@ int main(void)
 {
 #define T(f)	cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(appends), T(forks), T(fork_at_row), T(hidden), T(drops), T(reposes),
+		T(appends), T(forks), T(fork_shorter), T(fork_at_row), T(hidden), T(drops), T(reposes),
 		T(truncates), T(truncate_pinned), T(composes), T(members),
 		T(exhausted), T(runs_exhausted), T(long_history), T(busy_rows), T(lids),
 		T(owners), cmocka_unit_test(space_kinds),

@@ -193,6 +193,17 @@ static void shared(void **state)
 	assert_int_equal(pick(), 0);
 	assert_int_equal(c.rows, 1);
 	assert_int_equal(end(false), -ESTALE);
+	/* each its half of every block */
+	b = with_holes(20, 0);
+	c.seq = seqs_fork(&x, b);
+	for (run = 0; run < 4; run++) {
+		assert_int_equal(seqs_drop(&x, b, 4 * run, 4 * run + 2), 0);
+		assert_int_equal(seqs_drop(&x, c.seq, 4 * run + 2, 4 * run + 4), 0);
+	}
+	for (run = 0; run < 4 && !pick(); run++) {
+		assert_int_equal(c.seq, a);
+		assert_int_equal(end(false), -ESTALE);
+	}
 	/* what the sequence shows twice */
 	assert_int_equal(seqs_compose(&x, a, a, 0, 20, 0), 0);
 	assert_int_equal(pick(), -ENOENT);

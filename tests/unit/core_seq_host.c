@@ -28,8 +28,9 @@ int seqs_do(struct seqs *x, struct hawk_seq_op op)
 {
 	x->op = op;
 	hawk_seq_do(x->s, SEQ_OWNER, &x->op);
-	/* a small budget, so that rows are freed in pieces */
-	while (hawk_seq_reap(x->s, 3, &x->op.frames))
+	/* rows are freed in pieces, small or large */
+	while (hawk_seq_reap(x->s, 1 + host_below(&x->h.rng, 2) * host_below(&x->h.rng, 100),
+			     &x->op.frames))
 		;
 	return x->op.status;
 }
