@@ -666,7 +666,8 @@ struct hawk_asker {
  * @ready: items whose own moves have ended, filled by completions
  * @lease: lease of a LOOKUP under way
  * @settle: an item found no room; chunks on their way are to be waited for
- * @settled: they have been, and none has come: no room is final
+ * @settled: they have been, and none has come since @claims was read: no room is final
+ * @claims: hawk_as.claims when the present round began, before anything was looked at
  * @async: results go to the ring
  * @task: how it is told to stop
  * @done: of an asynchronous job: reports its end, called once
@@ -696,6 +697,7 @@ struct hawk_job {
 	struct hawk_lease *lease;
 	bool settle;
 	bool settled;
+	s64 claims;
 	bool async;
 	struct hawk_task task;
 	void (*done)(struct hawk_job *job);
@@ -910,6 +912,7 @@ int hawk_as_leave(struct hawk_as *as, u32 tier, bool tell);
 int hawk_reclaim_init(void);
 void hawk_reclaim_exit(void);
 void hawk_reclaim_starved(struct hawk_as *as);
+void hawk_reclaim_want(struct hawk_as *as);
 void hawk_reclaim_stuck(struct hawk_as *as);
 int hawk_mem_force_out(struct hawk_mem *m, bool tell);
 int hawk_drain_lock(void);

@@ -119,6 +119,7 @@ static void hawk_job_round(struct hawk_job *job)
 	struct hawk_item_state *st;
 
 	hawk_round_begin(job->as);
+	job->claims = atomic64_read(&job->as->claims);
 	job->now = ktime_get_ns();
 	while (!hawk_job_stopped(job)) {
 		st = list_first_entry_or_null(&job->todo, struct hawk_item_state, node);
@@ -196,18 +197,18 @@ static void hawk_job_unblock(struct hawk_job *job, u64 max)
  */
 static void hawk_job_settle(struct hawk_job *job)
 {
-	s64 claims = atomic64_read(&job->as->claims);
 	ktime_t timeout = hawk_job_timeout(job);
 
 	job->settle = false;
-	hawk_reclaim_starved(job->as);
+	if (atomic64_read(&job->as->claims) == job->claims)
+		hawk_reclaim_want(job->as);
 	/* A signal and the deadline are looked at where the job waits for moves. */
 	if (timeout > 0 &&
 	    !wait_event_interruptible_hrtimeout(job->as->wait,
 						!READ_ONCE(job->as->starved_tiers) ||
 						hawk_job_stopped(job), timeout))
 		hawk_as_settle(job->as);
-	job->settled = atomic64_read(&job->as->claims) == claims;
+	job->settled = atomic64_read(&job->as->claims) == job->claims;
 	hawk_job_unblock(job, U64_MAX);
 }
 

@@ -73,6 +73,31 @@ void hawk_reclaim_starved(struct hawk_as *as)
 }
 
 /**
+ * hawk_reclaim_want() - a batch found no room: the space wants a chunk of a host tier
+ * @as: the space; hawk_as.starved_tiers tells when it has been seen to
+ *
+ * Unlike hawk_reclaim_starved() it does not depend on who has asked the engine first:
+ * another batch may have, and not have told the worker yet.
+ *
+ * Context: any.
+ */
+void hawk_reclaim_want(struct hawk_as *as)
+{
+	bool any = false;
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		if (!as->mem[t] || as->mem[t]->kind == HAWK_TIER_BLK ||
+		    !hawk_space_wants(as->space, t))
+			continue;
+		set_bit(t, &as->starved_tiers);
+		any = true;
+	}
+	if (any)
+		hawk_reclaim_soon();
+}
+
+/**
  * hawk_reclaim_stuck() - a space could not grow for want of memory
  * @as: the space; it may try again after a while
  *

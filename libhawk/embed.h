@@ -84,6 +84,7 @@ struct espace {
 	bool untidy;		/* sequences have given something up; atomic */
 	u32 starved;		/* tiers in which it wants a chunk, a bit mask; atomic */
 	u64 claimed[HAWK_TIERS_MAX];	/* when one was last taken for it; drain_lock */
+	u32 claims;		/* chunks taken for it so far; atomic */
 	struct hawk_space *space;
 	struct hawk_space_create geo;	/* as created */
 	u32 frames_per_chunk;
@@ -222,7 +223,8 @@ int embed_kv_stats_page(struct hawk_kv *kv, struct hawk_stats_page *page);
 /* embed_share.c */
 void share_note(struct espace *sp);
 void share_all(struct embed *e);
-bool share_now(struct espace *sp);
+u32 share_count(struct espace *sp);
+bool share_now(struct espace *sp, u32 seen);
 int embed_tier_empty(struct embed *e, u32 tier);
 int embed_tier_reopen(struct embed *e, u32 tier);
 
@@ -297,6 +299,7 @@ void plan_cancel(struct embed *e, struct hawk_plan *plan);
  * @it: its items
  * @plan: moves to be done next
  * @seen: moved_count() before the present pass
+ * @claims: share_count() before it
  * @item_done: told each item when its status is final, or NULL
  * @stop: atomic: nobody wants the rest any more; or NULL
  */
@@ -306,6 +309,7 @@ struct run {
 	struct hawk_item *it;
 	struct hawk_plan plan;
 	u32 seen;
+	u32 claims;
 	void (*item_done)(struct run *r, u32 i);
 	const bool *stop;
 	struct hawk_move move[EMBED_PLAN_MAX];

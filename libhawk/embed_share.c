@@ -119,6 +119,8 @@ static bool share(struct espace *asker, u32 tier)
 		return false;
 	asker->claimed[tier] = now;
 	got = take_chunk(donor, tier, 0, asker->space);
+	if (got)
+		__atomic_fetch_add(&asker->claims, 1, __ATOMIC_RELEASE);
 	donor_put(donor);
 	return got;
 }
@@ -159,23 +161,36 @@ void share_all(struct embed *e)
 	drain_end(e);
 }
 
+/* Chunks that have been taken for a space so far. */
+u32 share_count(struct espace *sp)
+{
+	return __atomic_load_n(&sp->claims, __ATOMIC_ACQUIRE);
+}
+
 /**
  * share_now() - a batch that has no move ahead of it finds no room at all
- * Return: whether to look again: a chunk was taken for it, or others are at it.
+ * @seen: share_count() before it looked
+ *
+ * hawk_space_starved() is not believed: another batch, or the keeper, may have asked it
+ * and got the chunk meanwhile.
+ * Return: whether to look again: a chunk was taken for the space, or others are at it.
  */
-bool share_now(struct espace *sp)
+bool share_now(struct espace *sp, u32 seen)
 {
 	struct embed *e = sp->e;
-	bool again = false;
-	u32 t, starved;
+	bool again;
+	u32 t;
 
 	if (pthread_mutex_trylock(&e->drain_lock))
 		return true;
-	/* another batch may have noted it for the keeper meanwhile */
-	starved = __atomic_exchange_n(&sp->starved, 0, __ATOMIC_RELAXED);
-	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		if (sp->win[t].base && (hawk_space_starved(sp->space, t) || starved & 1u << t))
-			again |= share(sp, t);
+	again = share_count(sp) != seen;
+	/* what is noted for the keeper is seen to here */
+	__atomic_store_n(&sp->starved, 0, __ATOMIC_RELAXED);
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		hawk_space_starved(sp->space, t);
+		if (!again && sp->win[t].base && hawk_space_wants(sp->space, t))
+			again = share(sp, t);
+	}
 	drain_end(e);
 	return again;
 }

@@ -29,6 +29,7 @@ void run_end(struct run *r)
 void run_pass(struct run *r)
 {
 	r->seen = moved_count(r->kv->sp->e);
+	r->claims = share_count(r->kv->sp);
 }
 
 /**
@@ -60,7 +61,7 @@ bool run_more(struct run *r)
 {
 	struct espace *sp = r->kv->sp;
 
-	return embed_clean(sp->e) || r->plan.n || share_now(sp);
+	return embed_clean(sp->e) || r->plan.n || share_now(sp, r->claims);
 }
 
 /* Notes a pin that the engine has given; drops it if that fails. */

@@ -240,6 +240,7 @@ void hawk_reload_start(struct hawk_space *s, struct hawk_block *blk, u32 tier, u
 		       struct hawk_plan *plan)
 {
 	hawk_block_event(blk, HAWK_EV_RELOAD);
+	hawk_bucket_of(s, blk)->count[HAWK_N_READS]++;
 	hawk_block_take_host(s, blk, tier, frame);
 	hawk_plan_add(plan, s, blk, HAWK_MOVE_READ, 0);
 }

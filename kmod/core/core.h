@@ -378,6 +378,17 @@ s64 hawk_space_excess(struct hawk_space *s, u32 tier);
  */
 bool hawk_space_starved(struct hawk_space *s, u32 tier);
 
+/**
+ * hawk_space_wants() - would it own one more chunk if there was one?
+ * @s: the space
+ * @tier: tier id
+ *
+ * For a host that found no room, whoever has asked hawk_space_starved() meanwhile.
+ * Return: true: it has a part in the tier, below its quota, and is not stuck; a chunk
+ * that is kept back for it counts as one that it has.
+ */
+bool hawk_space_wants(struct hawk_space *s, u32 tier);
+
 /** hawk_space_unclaim() - give up chunks kept back by hawk_space_drain_finish() */
 void hawk_space_unclaim(struct hawk_space *s, u32 tier);
 

@@ -10,7 +10,12 @@
  *
  * Functions here run with the bucket locked.  -ENOBUFS means: let go of the lock,
  * call hawk_map_reap() and hawk_want_fetch(), start again.  Each thing is asked for
- * once per operation and reach, so the rounds are bounded.  hawk_want_fetch() itself
+ * once per operation and reach, so the rounds are bounded.  A search looks at one
+ * bucket after the other, so it can miss a frame that others move, or free in one and
+ * take in another, meanwhile.  Whatever is taken or moved is counted (taken()): if the
+ * count is another at the end the search begins anew, at most HAWK_WANT_ROUNDS times,
+ * and then gives -EAGAIN.  So -ENOSPC is never said while there was room all the time.
+ * hawk_want_fetch() itself
  * says -ENOBUFS when the host must provide a chunk: the operation ends with that, and
  * the host calls it anew.
  *
@@ -20,6 +25,8 @@
  * search for a victim goes on, which is no more than the frames of that chunk.
  */
 #include "priv.h"
+
+#define HAWK_WANT_ROUNDS	8	/* searches of all buckets by one operation */
 
 /* Return: -ENOBUFS if @res should be refilled first, else 0. */
 int hawk_want_ask(struct hawk_space *s, struct hawk_want *w, u32 home, u32 res,
@@ -102,12 +109,15 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier,
 		       struct hawk_want *w, u32 *tier, u32 *frame)
 {
 	u32 t, home = b - s->bucket;
+	bool grows = false;
 	int ret;
 
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		if (!(hawk_load(&s->flash_tiers) & (1u << t)))
 			continue;
 		*tier = t;
+		/* before the search: what is dealt during it may be missed */
+		grows |= !!hawk_load(&s->win[t].growing);
 		*frame = hawk_res_pop(s, b, t);
 		if (*frame != HAWK_NONE)
 			return 0;
@@ -115,6 +125,9 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier,
 		if (ret)
 			return ret;
 	}
+	/* Nothing is dropped for want of frames that are on their way. */
+	if (grows)
+		return -EAGAIN;
 	for (t = 0; t < HAWK_TIERS_MAX && !w->ahead; t++) {
 		if (!(hawk_load(&s->flash_tiers) & (1u << t)))
 			continue;
@@ -312,6 +325,9 @@ int hawk_host_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 	}
 	if (!w->again && take_held(s, w))
 		return hawk_host_frame(s, b, tier, w, got, frame);
+	if (ret == -ENOSPC && !w->again && w->counted &&
+	    hawk_want_ask(s, w, home, *got, HAWK_REACH_AGAIN))
+		return -ENOBUFS;
 	return w->again ? -EAGAIN : ret;
 }
 
@@ -380,6 +396,8 @@ int hawk_spare_slot(struct hawk_space *s, struct hawk_bucket *b, u32 res, struct
 		return -ENOBUFS;
 	if (!w->again && take_held(s, w))
 		return hawk_spare_slot(s, b, res, w);
+	if (!w->again && w->counted && hawk_want_ask(s, w, home, res, HAWK_REACH_AGAIN))
+		return -ENOBUFS;
 	return w->again ? -EAGAIN : -ENOSPC;
 }
 
@@ -390,6 +408,8 @@ static int evict_spare(struct hawk_space *s, struct hawk_bucket *b, u32 res,
 	u32 frame;
 	int ret;
 
+	if (b->fl[res].n)
+		return 0;
 	if (res >= HAWK_TIERS_MAX) {
 		if (forget_any(s, b, w))
 			return 0;
@@ -401,8 +421,65 @@ static int evict_spare(struct hawk_space *s, struct hawk_bucket *b, u32 res,
 	return ret;
 }
 
+/*
+ * What has been taken or moved in all buckets so far.  No lock is held.
+ * @in_hand: out: some of it has been popped by a theft and not pushed yet
+ */
+static u64 taken(struct hawk_space *s, bool *in_hand)
+{
+	u64 put = 0, lent = 0, took = 0;
+	struct hawk_bucket *b;
+	u32 i;
+
+	/* first, so that for what is counted here the other side is counted below */
+	for (i = 0; i < s->nbuckets; i++) {
+		b = &s->bucket[i];
+		hawk_lock(&b->lock);
+		put += b->count[HAWK_N_STEALS];
+		hawk_unlock(&b->lock);
+	}
+	for (i = 0; i < s->nbuckets; i++) {
+		b = &s->bucket[i];
+		hawk_lock(&b->lock);
+		lent += b->count[HAWK_N_LENT];
+		took += b->count[HAWK_N_ALLOCS] + b->count[HAWK_N_READS];
+		hawk_unlock(&b->lock);
+	}
+	*in_hand = lent != put;
+	return put + lent + took;
+}
+
+static void search_begin(struct hawk_space *s, struct hawk_want *w)
+{
+	bool in_hand;
+
+	w->taken = taken(s, &in_hand);
+	w->own = 0;
+	w->counted = true;
+}
+
+/*
+ * All buckets have been looked at in vain.  Have others taken or moved anything since
+ * that began, or do they hold something just now?  Then all of it anew.
+ */
+static void search_again(struct hawk_space *s, struct hawk_want *w)
+{
+	bool in_hand;
+	u32 i;
+
+	if (taken(s, &in_hand) == w->taken + w->own && !in_hand)
+		return;
+	if (++w->rounds == HAWK_WANT_ROUNDS) {
+		w->again = true;
+		return;
+	}
+	for (i = 0; i < HAWK_REACHES; i++)
+		w->asked[i] = 0;
+	w->counted = false;
+}
+
 /* Return: 0; -ENOBUFS: a chunk may be had. */
-static int refill(struct hawk_space *s, const struct hawk_want *w, u32 home)
+static int refill(struct hawk_space *s, struct hawk_want *w, u32 home)
 {
 	u32 probes = w->reach == HAWK_REACH_NEAR ? HAWK_PEEK : s->nbuckets;
 	bool host = w->res < HAWK_TIERS_MAX && hawk_load(&s->host_tiers) & 1u << w->res;
@@ -412,7 +489,7 @@ static int refill(struct hawk_space *s, const struct hawk_want *w, u32 home)
 		hawk_window_ask(s, w->res, home);
 		return -ENOBUFS;
 	}
-	hawk_res_refill(s, home, w->res, probes);
+	w->own += 2 * hawk_res_refill(s, home, w->res, probes);
 	return 0;
 }
 
@@ -435,25 +512,37 @@ static int evict_from(struct hawk_space *s, u32 from, u32 res, struct hawk_want 
 }
 
 /* What a forgotten block leaves: its LIDs may have been in any bucket, also in @home. */
-static bool fetch_left(struct hawk_space *s, u32 home, u32 res)
+static bool fetch_left(struct hawk_space *s, struct hawk_want *w, u32 home)
 {
-	return hawk_load(&s->bucket[home].fl[res].n) ||
-	       hawk_res_refill(s, home, res, s->nbuckets);
+	u32 n;
+
+	if (hawk_load(&s->bucket[home].fl[w->res].n))
+		return true;
+	n = hawk_res_refill(s, home, w->res, s->nbuckets);
+	w->own += 2 * n;
+	return n;
 }
 
 /* Bucket @home has nothing left to evict: let another one evict for it. */
 static int fetch_evicted(struct hawk_space *s, struct hawk_want *w, u32 home)
 {
 	struct hawk_want there = { .plan = w->plan, .held = w->held };
-	u32 i, from, n = w->plan ? w->plan->n : 0;
+	u32 i, from, got, n = w->plan ? w->plan->n : 0;
 	int ret;
 
+	if (!w->counted)
+		search_begin(s, w);
 	for (i = 1; i < s->nbuckets; i++) {
 		from = (home + i) & (s->nbuckets - 1);
 		ret = evict_from(s, from, w->res, &there);
-		if (ret == -ENOBUFS || (!ret && hawk_res_steal(s, from, home, w->res)))
+		if (ret == -ENOBUFS)
 			return ret;
-		if (!ret && w->res == HAWK_RES_MAP && fetch_left(s, home, w->res))
+		got = ret ? 0 : hawk_res_steal(s, from, home, w->res);
+		w->own += 2 * got + there.own;
+		there.own = 0;
+		if (got)
+			return 0;
+		if (!ret && w->res == HAWK_RES_MAP && fetch_left(s, w, home))
 			return 0;
 		if (ret == -EAGAIN)
 			w->again = true;
@@ -469,12 +558,18 @@ static int fetch_evicted(struct hawk_space *s, struct hawk_want *w, u32 home)
  */
 int hawk_want_fetch(struct hawk_space *s, struct hawk_want *w, u32 home)
 {
-	if (w->reach == HAWK_REACH_EVICT)
+	switch (w->reach) {
+	case HAWK_REACH_EVICT:
 		return fetch_evicted(s, w, home);
-	if (w->reach != HAWK_REACH_REAP)
+	case HAWK_REACH_REAP:
+		fetch_left(s, w, home);	/* the caller's hawk_map_reap() did the rest */
+		return 0;
+	case HAWK_REACH_AGAIN:
+		search_again(s, w);
+		return 0;
+	default:
 		return refill(s, w, home);
-	fetch_left(s, home, w->res);	/* the caller's hawk_map_reap() did the rest */
-	return 0;
+	}
 }
 
 /* Nothing more to try: is it the tier that is full, or the space's quota? */

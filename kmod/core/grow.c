@@ -283,6 +283,20 @@ bool hawk_space_starved(struct hawk_space *s, u32 tier)
 	return !hawk_load(&s->engine->tier[tier].leaving);
 }
 
+bool hawk_space_wants(struct hawk_space *s, u32 tier)
+{
+	struct hawk_window *w;
+	bool wants;
+
+	if (tier >= HAWK_TIERS_MAX)
+		return false;
+	w = &s->win[tier];
+	hawk_lock(&s->engine->tier[tier].lock);
+	wants = w->owned + w->claims < w->limit && !s->engine->tier[tier].leaving;
+	hawk_unlock(&s->engine->tier[tier].lock);
+	return wants;
+}
+
 void hawk_space_unclaim(struct hawk_space *s, u32 tier)
 {
 	if (tier >= HAWK_TIERS_MAX)

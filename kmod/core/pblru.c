@@ -10,23 +10,28 @@
  */
 #include "priv.h"
 
-/* Half of what bucket @from has to spare goes to bucket @home.  No lock is held. */
-bool hawk_res_steal(struct hawk_space *s, u32 from, u32 home, u32 res)
+/*
+ * Half of what bucket @from has to spare goes to bucket @home.  No lock is held.
+ * Return: how many.
+ */
+u32 hawk_res_steal(struct hawk_space *s, u32 from, u32 home, u32 res)
 {
 	struct hawk_bucket *b = &s->bucket[from];
-	u32 nr[HAWK_STEAL_MAX], want, n;
+	u32 nr[HAWK_STEAL_MAX], want, n, got;
 
 	if (!hawk_load(&b->fl[res].n))
-		return false;
+		return 0;
 	hawk_lock(&b->lock);
 	want = (b->fl[res].n + 1) / 2;
 	if (want > HAWK_STEAL_MAX)
 		want = HAWK_STEAL_MAX;
 	for (n = 0; n < want; n++)
 		nr[n] = hawk_res_pop(s, b, res);
+	b->count[HAWK_N_LENT] += n;
 	hawk_unlock(&b->lock);
+	got = n;
 	if (!n)
-		return false;
+		return 0;
 
 	b = &s->bucket[home];
 	hawk_lock(&b->lock);
@@ -34,23 +39,25 @@ bool hawk_res_steal(struct hawk_space *s, u32 from, u32 home, u32 res)
 	while (n)
 		hawk_res_push(s, b, res, nr[--n]);
 	hawk_unlock(&b->lock);
-	return true;
+	return got;
 }
 
 /*
  * Bring things of kind @res to bucket @home from @probes neighbours.  No lock is held.
- * Return: whether there were any.
+ * Return: how many.
  */
-bool hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes)
+u32 hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes)
 {
-	u32 i, mask = s->nbuckets - 1;
+	u32 i, n, mask = s->nbuckets - 1;
 
-	for (i = 1; i <= probes && i <= mask; i++)
-		if (hawk_res_steal(s, (home + i) & mask, home, res))
-			return true;
+	for (i = 1; i <= probes && i <= mask; i++) {
+		n = hawk_res_steal(s, (home + i) & mask, home, res);
+		if (n)
+			return n;
+	}
 	if (res < HAWK_TIERS_MAX && probes >= mask)
 		hawk_store(&s->dry[res], 1);
-	return false;
+	return 0;
 }
 
 /* Is a cheap refill worth giving up the lock for? */

@@ -210,7 +210,10 @@ enum hawk_counter {
 	HAWK_N_ALLOCS, HAWK_N_PUTS, HAWK_N_HITS, HAWK_N_EVICT_DROP,
 	HAWK_N_EVICT_CLEAN, HAWK_N_EVICT_WRITE, HAWK_N_INFLIGHT, HAWK_N_FLASH_DROP,
 	HAWK_N_RELOADS, HAWK_N_RELOAD_ERRORS, HAWK_N_STEALS, HAWK_N_NOSPACE,
-	HAWK_N_QUOTA, HAWK_COUNTERS,
+	HAWK_N_QUOTA,
+	HAWK_N_LENT,		/* popped here to be pushed elsewhere, where N_STEALS counts it */
+	HAWK_N_READS,		/* host frames taken for reloads */
+	HAWK_COUNTERS,
 };
 
 struct hawk_bucket {
@@ -460,8 +463,8 @@ static inline void hawk_map_reap(struct hawk_space *s, u32 home)
 }
 
 /* pblru.c: free lists, recency, victims */
-bool hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes);
-bool hawk_res_steal(struct hawk_space *s, u32 from, u32 home, u32 res);
+u32 hawk_res_refill(struct hawk_space *s, u32 home, u32 res, u32 probes);
+u32 hawk_res_steal(struct hawk_space *s, u32 from, u32 home, u32 res);
 bool hawk_res_hint(struct hawk_space *s, u32 home, u32 res);
 void hawk_lru_add(struct hawk_space *s, struct hawk_block *blk);
 void hawk_lru_restore(struct hawk_space *s, struct hawk_block *blk);
@@ -476,10 +479,15 @@ enum hawk_reach {
 	HAWK_REACH_ALL,		/* spares of every bucket */
 	HAWK_REACH_EVICT,	/* what another bucket can evict */
 	HAWK_REACH_REAP,	/* what was ended here and has LIDs elsewhere */
+	HAWK_REACH_AGAIN,	/* all of it anew, if others took something meanwhile */
 	HAWK_REACHES,
 };
 
-/* What an operation still tries: it asks for each thing once, then does without. */
+/*
+ * What an operation still tries: it asks for each thing once, then does without.  When
+ * it has looked everywhere, and others have taken or moved something since it began,
+ * it may have missed what was there all the time, and begins anew (evict.c).
+ */
 struct hawk_want {
 	struct hawk_plan *plan;	/* NULL: start no write */
 	bool ahead;		/* writing ahead: displace nothing on flash */
@@ -489,6 +497,10 @@ struct hawk_want {
 	u32 asked[HAWK_REACHES];	/* bit masks of things */
 	u32 res;		/* what to fetch now */
 	enum hawk_reach reach;
+	u32 rounds;		/* times that it began anew */
+	bool counted;		/* @taken is set */
+	u64 taken;		/* by all, when the search of all buckets began */
+	u64 own;		/* of what was counted since then, this operation's */
 };
 
 int hawk_want_ask(struct hawk_space *s, struct hawk_want *w, u32 home, u32 res,

@@ -144,6 +144,35 @@ static u32 take(struct fix *f, struct hawk_space *s, u32 tier, u32 slot,
 
 /* ---- growing ---- */
 
+/* A chunk of flash is on its way: no block is dropped for want of a frame there. */
+static void flash_grows_before_a_block_goes(void **state)
+{
+	struct hawk_grant g;
+	struct fix f;
+	u64 vt;
+	int ret;
+
+	(void)state;
+	fix_init(&f, 1, 1);
+	fill(&f, 0, PER_CHUNK);
+	ret = hawk_block_alloc(f.s, LID(PER_CHUNK), NULL, HAWK_TIER_ANY, ++f.now,
+			       host_plan(&f.h, HOST_PLAN), &vt);
+	assert_int_equal(ret, -ENOBUFS);
+	assert_int_equal(hawk_space_grow(f.s, &g), 0);
+	assert_int_equal(g.tier, FLASH);
+	/* another one asks meanwhile */
+	ret = hawk_block_alloc(f.s, LID(PER_CHUNK), NULL, HAWK_TIER_ANY, ++f.now,
+			       host_plan(&f.h, HOST_PLAN), &vt);
+	assert_int_equal(ret, -EAGAIN);
+	assert_int_equal(f.h.plan.n, 0);
+	expect(&f, 0, "hhhh");
+	hawk_space_grown(f.s, &g, true);
+	fill(&f, PER_CHUNK, PER_CHUNK);
+	expect(&f, 0, "ffffhhhh");
+	assert_int_equal(stats(f.s).evict_drop, 0);
+	fix_fini(&f);
+}
+
 static void growth_is_the_hosts(void **state)
 {
 	struct hawk_grant g, g2;
@@ -715,6 +744,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(growth_is_the_hosts),
+		cmocka_unit_test(flash_grows_before_a_block_goes),
 		cmocka_unit_test(without_memory_it_evicts),
 		cmocka_unit_test(blocks_move_to_flash),
 		cmocka_unit_test(what_is_held_stays),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * core_threads.c - many threads on one space, and one that only reads the vTLB
+ * core_threads.c - many threads on one space, and one that only reads the vTLB; many
+ * threads that need all of its frames
  *
  * Eight workers do everything that the engine offers, all at the same time: they
  * allocate, publish, find, pin, reload, fork, make private and free blocks of a common
@@ -590,6 +591,88 @@ static void threads(void **state)
 	spaces_end(&w[0]);
 }
 
+/* ---- few frames for many threads ---- */
+
+#define TIGHT_FRAMES	16	/* in one chunk */
+#define TIGHT_BUCKETS	8
+
+static struct {
+	struct host h;
+	struct hawk_space *s;
+	u64 now;
+	u64 again;
+} tight;
+
+/* One block at a time: pinned, published, maybe freed. */
+static void *one_block(void *arg)
+{
+	struct worker *w = arg;
+	u32 i, nr = 0;
+	u64 vt, lid;
+	int ret;
+
+	for (i = 0; i < t.rounds; i++) {
+		u64 now = __atomic_add_fetch(&tight.now, 1, __ATOMIC_RELAXED);
+
+		lid = HAWK_LID(1 + (w->rng & 15), nr % 4, 0, nr / 4 % 16 * 16);
+		nr = host_below(&w->rng, 64);
+		do {
+			ret = hawk_block_alloc(tight.s, lid, NULL, HAWK_TIER_ANY, now, plan(w), &vt);
+			CHECK(!w->plan.n);
+			if (ret == -EAGAIN)
+				__atomic_fetch_add(&tight.again, 1, __ATOMIC_RELAXED);
+		} while (host_grew(tight.s, ret) || ret == -EAGAIN);
+		/* there is a frame for each thread all the time */
+		CHECK(!ret || ret == -EEXIST);
+		if (ret)
+			continue;
+		if (!host_below(&w->rng, 4))
+			sched_yield();
+		CHECK(!hawk_block_put(tight.s, lid, NULL, false, now));
+		if (!host_below(&w->rng, 2))
+			hawk_block_free(tight.s, lid);
+	}
+	return NULL;
+}
+
+/* Half of the frames are pinned for good; each thread needs one of the others. */
+static void room_is_found(void **state)
+{
+	struct hawk_space_params p = {
+		.block_bytes = HAWK_CHUNK_BYTES / TIGHT_FRAMES, .block_tokens = 16,
+		.max_blocks = 64, .buckets = TIGHT_BUCKETS, .quota_max = { 1 },
+	};
+	struct worker w[WORKERS] = { 0 };
+	u64 vt;
+	u32 i;
+	int ret;
+
+	(void)state;
+	t.seed = getenv("HAWK_SEED") ? strtoull(getenv("HAWK_SEED"), NULL, 0) : 1;
+	t.rounds = (getenv("HAWK_OPS") ? strtoul(getenv("HAWK_OPS"), NULL, 0) : ROUNDS_DEFAULT) /
+		   WORKERS;
+	host_init(&tight.h, t.seed);
+	host_tier(&tight.h, HAWK_TIER_HOST, 1);
+	tight.s = host_space(&tight.h, &p);
+	for (i = 0; i < TIGHT_FRAMES - WORKERS; i++) {
+		do {
+			ret = hawk_block_alloc(tight.s, HAWK_LID(99, 0, 0, i * 16), NULL,
+					       HAWK_TIER_ANY, 1, NULL, &vt);
+		} while (host_grew(tight.s, ret));
+		assert_int_equal(ret, 0);
+	}
+	for (i = 0; i < WORKERS; i++) {
+		w[i].rng = t.seed * 1000 + i;
+		assert_int_equal(pthread_create(&w[i].thread, NULL, one_block, &w[i]), 0);
+	}
+	for (i = 0; i < WORKERS; i++)
+		assert_int_equal(pthread_join(w[i].thread, NULL), 0);
+	fprintf(stderr, "# told to ask again %llu times\n", (unsigned long long)tight.again);
+	host_check(tight.s);
+	host_space_end(&tight.h, tight.s);
+	host_fini(&tight.h);
+}
+
 /* ---- ways of one vTLB line ---- */
 
 #define SETS	100000	/* by each thread */
@@ -648,6 +731,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads),
+		cmocka_unit_test(room_is_found),
 		cmocka_unit_test(ways_have_one_owner),
 	};
 

@@ -41,7 +41,8 @@ static void fill_tokens(struct env *e, int32_t seed, uint32_t n)
 		e->tok[i] = seed * 100000 + (int32_t)i;
 }
 
-static void env_open(struct env *e, bool flash, bool no_cache)
+/* @flash: options of the flash file, NULL: no flash */
+static void env_open(struct env *e, const char *flash, bool no_cache)
 {
 	struct kv_config cfg = {
 		.block_payload = PAYLOAD,
@@ -55,7 +56,8 @@ static void env_open(struct env *e, bool flash, bool no_cache)
 	char url[128];
 
 	snprintf(url, sizeof(url),
-		 flash ? "embed:?dram=2M&flash=%s&flash_size=16M" : "embed:?dram=2M", flash_path);
+		 flash ? "embed:?dram=2M&flash=%s&flash_size=16M%s" : "embed:?dram=2M", flash_path,
+		 flash);
 	cfg.url = url;
 	if (kv_open(&cfg, &e->kv, e->err))
 		fail_msg("kv_open: %s", e->err);
@@ -66,7 +68,7 @@ static int setup(void **state)
 {
 	struct env *e = calloc(1, sizeof(*e));
 
-	env_open(e, false, false);
+	env_open(e, NULL, false);
 	*state = e;
 	return 0;
 }
@@ -75,7 +77,21 @@ static int setup_flash(void **state)
 {
 	struct env *e = calloc(1, sizeof(*e));
 
-	env_open(e, true, false);
+	env_open(e, "", false);
+	*state = e;
+	return 0;
+}
+
+/*
+ * Nothing is written to the file but by our own calls.  What is written ahead would go
+ * past the page cache at the same time as the test writes through it: then some of it
+ * comes after the damage, and fsync(2) tells of the collision.
+ */
+static int setup_flash_quiet(void **state)
+{
+	struct env *e = calloc(1, sizeof(*e));
+
+	env_open(e, "&writeback=0", false);
 	*state = e;
 	return 0;
 }
@@ -84,7 +100,7 @@ static int setup_no_cache(void **state)
 {
 	struct env *e = calloc(1, sizeof(*e));
 
-	env_open(e, false, true);
+	env_open(e, NULL, true);
 	*state = e;
 	return 0;
 }
@@ -529,7 +545,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_drop_missing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_drop_capacity, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_spill, setup_flash, teardown),
-		cmocka_unit_test_setup_teardown(test_damaged_flash, setup_flash, teardown),
+		cmocka_unit_test_setup_teardown(test_damaged_flash, setup_flash_quiet,
+						teardown),
 		cmocka_unit_test(test_errors),
 	};
 	int fd, ret;
