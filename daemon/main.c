@@ -106,6 +106,7 @@ static int start_kv(struct daemon *d)
 		.dtype_name = d->opt.kv_type == EXEC_KV_F16 ? "f16" : "f32",
 		.layout = layout,
 		.dtype = d->opt.kv_type,
+		.max_seqs = d->opt.max_seqs,
 		.no_cache = d->opt.no_cache,
 	};
 	int ret;

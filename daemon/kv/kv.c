@@ -101,6 +101,14 @@ static int kv_survey_tiers(struct kv *kv, uint64_t *host, uint64_t *all, char er
 	return 0;
 }
 
+/* All sequences may have all the operations they can have, up to the engine's limit. */
+static uint32_t kv_segs(uint32_t seqs)
+{
+	uint64_t n = (uint64_t)seqs * HIST_SEGS(HIST_OPS_MAX);
+
+	return n < HAWK_SEGS_MAX ? n : HAWK_SEGS_MAX;
+}
+
 static int kv_make_space(struct kv *kv, const struct kv_config *cfg, char err[KV_ERR_LEN])
 {
 	struct hawk_space_info info = { .size = sizeof(info) };
@@ -121,6 +129,9 @@ static int kv_make_space(struct kv *kv, const struct kv_config *cfg, char err[KV
 	p.max_blocks = all < HAWK_BLOCKS_MAX ? all : HAWK_BLOCKS_MAX;
 	p.buckets = pick_buckets(host);
 	p.quota_all = 1;
+	p.shift = 1; /* rotary keys, f16 or f32, no window */
+	p.seqs = cfg->max_seqs;
+	p.segs = kv_segs(cfg->max_seqs);
 	ret = hawk_kv_create(kv->dev, &p, &kv->space);
 	if (ret)
 		return kv_fail(err, ret, "cannot create a KV space: %s", hawk_strerror_last());
@@ -149,6 +160,8 @@ static int kv_set_geometry(struct kv *kv, const struct kv_config *cfg, char err[
 	kv->token_bytes = cfg->block_payload / cfg->planes / cfg->block_tokens;
 	kv->no_cache = cfg->no_cache;
 	kv->next_seq = 1;
+	/* the engine's runs are at the top, see &struct hawk_space_create */
+	kv->last_seq = HAWK_LID_SEQ_MAX - 2 * cfg->max_seqs;
 	return 0;
 }
 

@@ -51,6 +51,7 @@
  * @dtype_name: element type
  * @layout: how elements lie in a block, and what else their bits depend on
  * @dtype: tag of the element type for the space
+ * @max_seqs: sequences that are open at one time at most
  * @no_cache: never look up or publish a block
  */
 struct kv_config {
@@ -62,6 +63,7 @@ struct kv_config {
 	const char *dtype_name;
 	const char *layout;
 	uint32_t dtype;
+	uint32_t max_seqs;
 	bool no_cache;
 };
 
@@ -81,6 +83,8 @@ struct kv;
  * @n_keys: blocks whose key is known
  * @n_done: leading blocks that are SHARED, READY or DUP
  * @n_shared: leading blocks that need not be computed: SHARED, or dropped
+ * @seq: the engine's sequence, if @has_seq
+ * @error: why the view could not be changed, a negative errno
  * @n_view: operations that are in effect in the current view
  * @hidden: tokens that these have dropped
  * @moved: positions that these have closed
@@ -105,6 +109,9 @@ struct kv_seq {
 	uint32_t n_keys;
 	uint32_t n_done;
 	uint32_t n_shared;
+	uint32_t seq;
+	bool has_seq;
+	int error;
 	uint32_t n_view;
 	uint32_t hidden;
 	uint32_t moved;
@@ -175,7 +182,8 @@ uint32_t kv_seq_cached(const struct kv *kv, const struct kv_seq *s);
  * @s->seg, @s->hidden and @s->moved tell then what tokens see from @pos on. Lets go
  * of blocks that are dropped as a whole. Allocates nothing and does no I/O.
  *
- * Return: the first token that sees something else, UINT32_MAX: none will.
+ * Return: the first token that sees something else, UINT32_MAX: none will; @pos: the
+ * operations could not be done, @s->error tells why, and the sequence must end.
  */
 uint32_t kv_seq_view(struct kv *kv, struct kv_seq *s, uint32_t pos);
 

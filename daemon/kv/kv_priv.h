@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* kv_priv.h - shared by kv.c (device), kv_seq.c (sequences) and kv_cached.c (reuse) */
+/* kv_priv.h - shared by kv.c (device), kv_seq.c (blocks of sequences),
+ * kv_view.c (what they see) and kv_cached.c (reuse) */
 #ifndef HAWKD_KV_PRIV_H
 #define HAWKD_KV_PRIV_H
 
@@ -19,7 +20,8 @@ enum kv_block_state { KV_NONE, KV_SHARED, KV_RELOADED, KV_FILLING, KV_READY, KV_
  * struct kv - the device and our space on it
  * @items: room for one batch, used by kv_seq_open() only
  * @from_flash: per item of a look-up: it was not in a host tier
- * @next_seq: sequence id of the next kv_seq_open(), 1..HAWK_LID_SEQ_MAX
+ * @next_seq: sequence id of the next kv_seq_open(), 1..@last_seq
+ * @last_seq: ids above are the engine's
  * @planes, @token_bytes: layout of a block's payload
  * @host_tiers: bit t set if tier t is a host tier
  * @model_id: of the space
@@ -31,6 +33,7 @@ struct kv {
 	struct hawk_item *items;
 	uint8_t *from_flash;
 	uint32_t next_seq;
+	uint32_t last_seq;
 	uint32_t host_tiers;
 	uint32_t block_bytes;
 	uint32_t block_tokens;
@@ -56,6 +59,10 @@ int kv_seq_get_cached(struct kv *kv, struct kv_seq *s, uint32_t n_max);
 
 /* kv_seq_let_go() - unpin blocks [@first, @end) of @s; those that are nobody's end */
 void kv_seq_let_go(struct kv *kv, struct kv_seq *s, uint32_t first, uint32_t end);
+
+/* kv_view.c: the engine's sequence behind @s; 0 or a negative errno */
+int kv_view_open(struct kv *kv, struct kv_seq *s);
+void kv_view_close(struct kv *kv, struct kv_seq *s);
 
 /* kv_seq_take() - @s has the block of a successful item */
 void kv_seq_take(struct kv *kv, struct kv_seq *s, uint32_t i, const struct hawk_item *it,

@@ -21,7 +21,7 @@ static uint32_t kv_new_seq_id(struct kv *kv)
 {
 	uint32_t id = kv->next_seq;
 
-	kv->next_seq = id == HAWK_LID_SEQ_MAX ? 1 : id + 1;
+	kv->next_seq = id == kv->last_seq ? 1 : id + 1;
 	return id;
 }
 
@@ -32,25 +32,6 @@ void kv_seq_take(struct kv *kv, struct kv_seq *s, uint32_t i, const struct hawk_
 	s->vt[i] = it->vt;
 	s->addr[i] = hawk_addr(kv->space, it->vt);
 	s->state[i] = state;
-}
-
-/* What is seen once the first @n operations are in effect. */
-static void kv_seq_set_view(const struct kv *kv, struct kv_seq *s, uint32_t n)
-{
-	struct hist_seg seg[HIST_SEGS(HIST_OPS_MAX)];
-	uint32_t i;
-
-	s->n_view = n;
-	s->hidden = hist_dropped(s->op, n);
-	s->moved = hist_moved(s->op, n);
-	s->n_segs = hist_segs(s->op, n, s->n_blocks * kv->block_tokens, seg);
-	for (i = 0; i < s->n_segs; i++)
-		s->seg[i] = (struct exec_seg){
-			.blocks = s->addr,
-			.tok = seg[i].first,
-			.len = seg[i].len,
-			.shift = seg[i].shift,
-		};
 }
 
 /* Hands out the arrays of a sequence; with no memory it only adds up sizes. */
@@ -95,8 +76,7 @@ static int kv_seq_init(struct kv *kv, struct kv_seq *s, const struct kv_need *ne
 	if (s->n_ops)
 		memcpy(s->op, need->ops, s->n_ops * sizeof(*s->op));
 	s->n_key_ops = hist_key_ops(s->op, s->n_ops, s->key_op);
-	kv_seq_set_view(kv, s, 0);
-	return 0;
+	return kv_view_open(kv, s);
 }
 
 static void kv_seq_make_keys(struct kv *kv, struct kv_seq *s, const int32_t *tokens,
@@ -198,8 +178,10 @@ int kv_seq_open(struct kv *kv, struct kv_seq *s, const struct kv_need *need, cha
 	int ret;
 
 	ret = kv_seq_init(kv, s, need);
-	if (ret)
-		return kv_fail(err, ret, "out of memory");
+	if (ret) {
+		kv_fail(err, ret, "cannot start a sequence: %s", strerror(-ret));
+		goto fail;
+	}
 	ret = kv_seq_check_size(kv, s, n_max, err);
 	if (ret)
 		goto fail;
@@ -302,33 +284,9 @@ void kv_seq_let_go(struct kv *kv, struct kv_seq *s, uint32_t first, uint32_t end
 	}
 }
 
-/* What was computed for nobody to come is given back at once. */
-static void kv_seq_let_go_hidden(struct kv *kv, struct kv_seq *s)
-{
-	uint32_t bt = kv->block_tokens, i, first;
-
-	for (i = 0; i < s->n_done; i = first + 1) {
-		for (first = i; i < s->n_done && s->state[i] != KV_NONE &&
-				hist_hides(s->op, s->n_view, i * bt, bt);)
-			i++;
-		kv_seq_let_go(kv, s, first, i);
-		first = i;
-	}
-}
-
-uint32_t kv_seq_view(struct kv *kv, struct kv_seq *s, uint32_t pos)
-{
-	uint32_t n = hist_in_effect(s->op, s->n_ops, pos);
-
-	if (n != s->n_view) {
-		kv_seq_set_view(kv, s, n);
-		kv_seq_let_go_hidden(kv, s);
-	}
-	return n < s->n_ops ? s->op[n].at : UINT32_MAX;
-}
-
 void kv_seq_close(struct kv *kv, struct kv_seq *s)
 {
+	kv_view_close(kv, s);
 	kv_seq_let_go(kv, s, 0, s->n_blocks);
 	free(s->addr);
 	memset(s, 0, sizeof(*s));

@@ -50,6 +50,11 @@ static void step_drop_cancelled(struct sched *s, bool stop)
 		if (atomic_load_explicit(&r->cancel, memory_order_relaxed)) {
 			kv_seq_close(s->cfg.kv, &r->kv);
 			sched_end_cancelled(s, r);
+		} else if (r->kv.error) {
+			int error = r->kv.error;
+
+			kv_seq_close(s->cfg.kv, &r->kv);
+			sched_fail(s, r, error, "tokens could not be dropped");
 		} else if (stop) {
 			kv_seq_close(s->cfg.kv, &r->kv);
 			sched_fail(s, r, -ESHUTDOWN, "the server is shutting down");

@@ -51,6 +51,7 @@ static void env_open(struct env *e, const char *flash, bool no_cache)
 		.model = "test",
 		.dtype_name = "f16",
 		.layout = "any",
+		.max_seqs = 4,
 		.no_cache = no_cache,
 	};
 	char url[128];
@@ -453,6 +454,76 @@ static void test_drop_capacity(void **state)
 	assert_int_equal(try_open(e, &s, 52 * B, 52 * B), -E2BIG);
 }
 
+/* Segments that follow on each other with one shift are the same as one. */
+static uint32_t join_segs(const struct kv_seq *s, struct hist_seg *out)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < s->n_segs; i++) {
+		struct hist_seg *last = n ? &out[n - 1] : NULL;
+
+		if (last && last->first + last->len == s->seg[i].tok &&
+		    last->shift == s->seg[i].shift)
+			last->len += s->seg[i].len;
+		else
+			out[n++] = (struct hist_seg){ s->seg[i].tok, s->seg[i].len,
+						      s->seg[i].shift };
+	}
+	return n;
+}
+
+static bool random_ops(struct env *e, uint32_t n_prompt)
+{
+	uint32_t i;
+
+	e->n_ops = 1 + rand() % 4;
+	for (i = 0; i < e->n_ops; i++) {
+		struct hist_op *o = &e->op[i];
+
+		o->start = rand() % n_prompt;
+		o->end = o->start + 1 + rand() % 40;
+		o->at = o->end + (rand() % 2) * (rand() % 60);
+		o->repos = rand() % 2;
+	}
+	hist_sort(e->op, e->n_ops);
+	return hist_check(e->op, e->n_ops, n_prompt, e->err) == 0;
+}
+
+/* What the engine makes of operations is what hist.c computes from them, in each view. */
+static void test_views(void **state)
+{
+	const uint32_t n_prompt = 250, n_total = 300;
+	struct hist_seg got[HIST_SEGS(4)], want[HIST_SEGS(4)];
+	struct env *e = *state;
+	uint32_t tried, pos, views = 0;
+	struct kv_seq s;
+
+	fill_tokens(e, 13, n_total);
+	srand(1);
+	for (tried = 0; tried < 2000;) {
+		if (!random_ops(e, n_prompt))
+			continue;
+		tried++;
+		open_ok(e, &s, n_prompt, n_total);
+		for (pos = 0; pos != UINT32_MAX; views++) {
+			uint32_t until = kv_seq_view(e->kv, &s, pos), n;
+
+			assert_true(until > pos);
+			n = hist_segs(e->op, s.n_view, s.n_blocks * B, want);
+			/* the engine has the history up to the next operation */
+			if (until != UINT32_MAX)
+				n = hist_segs(e->op, s.n_view, until, want);
+			assert_int_equal(join_segs(&s, got), n);
+			assert_memory_equal(got, want, n * sizeof(want[0]));
+			pos = until;
+		}
+		assert_int_equal(s.n_view, e->n_ops);
+		kv_seq_close(e->kv, &s);
+	}
+	assert_true(views > 3000);
+	assert_int_equal(pinned(e), 0);
+}
+
 static void test_spill(void **state)
 {
 	struct env *e = *state;
@@ -540,6 +611,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_rollback, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_capacity, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_cache, setup_no_cache, teardown),
+		cmocka_unit_test_setup_teardown(test_views, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_drop, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_histories, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_drop_missing, setup, teardown),

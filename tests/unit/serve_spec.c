@@ -284,6 +284,7 @@ static void env_open(struct env *e, const struct hist_op *ops, uint32_t n_ops, u
 		.model = "test",
 		.dtype_name = "f16",
 		.layout = "any",
+		.max_seqs = 1,
 	};
 	uint8_t root[KV_KEY_BYTES];
 	struct kv_need need = { .tokens = e->tok, .n_prompt = n_prompt, .n_total = N_TOTAL,

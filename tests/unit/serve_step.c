@@ -15,7 +15,6 @@
 #define sched_step_main sched_step_main_under_test
 void *sched_step_main_under_test(void *arg);
 #include "sched/step.c"
-#include "kv/kv_priv.h"
 
 #define MAX_SEQS 32
 
@@ -175,20 +174,25 @@ static void test_operations(void **state)
 	static const uint32_t moved[] = { 0, 0, 16, 16, 16 };
 	struct hist_op op[] = { { .at = 50, .start = 8, .end = 24, .repos = true },
 				{ .at = 70, .start = 30, .end = 33 } };
-	struct exec_seg seg[HIST_SEGS(2)];
-	struct kv kv = { .block_tokens = 16 };
+	struct kv_config cfg = { .url = "embed:?dram=2M", .block_payload = 4096,
+				 .block_tokens = 16, .planes = 1, .model = "m", .dtype_name = "f16",
+				 .layout = "any", .max_seqs = 1 };
+	uint8_t root[KV_KEY_BYTES];
+	char err[KV_ERR_LEN];
+	struct kv_need need;
+	struct exec_seg *seg;
 	struct env *e = *state;
 	struct req *p;
 	uint32_t i;
 
 	e->s.cfg.batch_tokens = 64;
 	e->s.cfg.chunk = 32;
-	e->s.cfg.kv = &kv;
+	assert_int_equal(kv_open(&cfg, &e->s.cfg.kv, err), 0);
+	assert_int_equal(kv_root(e->s.cfg.kv, NULL, 0, root), 0);
 	p = add_req(e, 100, 0, 0);
-	p->kv.op = op;
-	p->kv.n_ops = 2;
-	p->kv.seg = seg;
-	p->kv.n_blocks = 8;
+	need = (struct kv_need){ p->tokens, 100, 110, op, 2, root };
+	assert_int_equal(kv_seq_open(e->s.cfg.kv, &p->kv, &need, err), 0);
+	seg = p->kv.seg;
 	for (i = 0; i < 5; i++) {
 		assert_int_equal(step(e), rows[i]);
 		assert_int_equal(p->kv.hidden, hidden[i]);
@@ -204,7 +208,8 @@ static void test_operations(void **state)
 	assert_int_equal(seg[2].shift, 16);
 	assert_int_equal(seg[3].tok, 50);
 	assert_int_equal(seg[3].shift, 0);
-	memset(&p->kv, 0, sizeof(p->kv));
+	kv_seq_close(e->s.cfg.kv, &p->kv);
+	kv_close(e->s.cfg.kv);
 }
 
 int main(void)
