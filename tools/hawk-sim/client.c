@@ -100,6 +100,8 @@ void client_release(struct sim_client *c, bool died)
 	}
 	if (sp)
 		sim.touched[c->space] = true;
+	if (sp && sp->p.seqs && died)
+		seq_died(c, sp);
 	c->script = NULL;
 	if (died)
 		c->space = -1;
@@ -133,6 +135,10 @@ void client_step(struct sim_client *c)
 
 	if (c->space < 0) {
 		client_arrive(c);
+		return;
+	}
+	if (sim.space[c->space].p.seqs) {
+		seq_step(c, &sim.space[c->space]);
 		return;
 	}
 	if (!c->script)

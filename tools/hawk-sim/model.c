@@ -125,6 +125,10 @@ void model_reset(struct sim_space *sp)
 	memset(sp->lid, -1, sizeof(sp->lid));
 	memset(sp->key, -1, sizeof(sp->key));
 	sp->vanished = 0;
+	memset(sp->seq, 0, sizeof(sp->seq));
+	memset(sp->seq_pin, 0, sizeof(sp->seq_pin));
+	memset(sp->alias, 0, sizeof(sp->alias));
+	sp->naliases = 0;
 }
 
 /* ---- comparing ---- */
@@ -224,6 +228,14 @@ void model_told(void *owner, const struct hawk_note *note)
 	EXPECT(note->tier < HAWK_TIERS_MAX && sim.tier[note->tier].present);
 	EXPECT((sim.tier[note->tier].kind == HAWK_TIER_BLK) ==
 	       (note->fate == HAWK_FATE_FLASH_DROP));
+	if (sp->p.seqs) {
+		EXPECT(!sp->s->block[note->block].pins);
+		if (note->fate == HAWK_FATE_DROP || note->fate == HAWK_FATE_FLASH_DROP) {
+			sp->vanished++;
+			SAW(seq_dropped);
+		}
+		return;
+	}
 	EXPECT(o >= 0 && !sp->obj[o].told);
 	if (note->fate != HAWK_FATE_DROP && note->fate != HAWK_FATE_FLASH_DROP)
 		return;
@@ -301,6 +313,10 @@ void model_check(struct sim_space *sp)
 
 	if (hawk_space_check(s, why, sizeof(why)))
 		sim_fail(__FILE__, __LINE__, "space %d: %s", (int)(sp - sim.space), why);
+	if (sp->p.seqs) {
+		seq_check(sp);
+		return;
+	}
 	for (i = 0; i < SIM_LIDS; i++)
 		model_look(sp, i);
 	check_holds(sp);

@@ -22,6 +22,9 @@
 #define SIM_PLAN	8	/* moves of a plan */
 #define SIM_CHUNKS	8	/* chunks of a tier at most */
 #define SIM_GRANTS	4	/* chunks on their way to spaces */
+#define SIM_SEQS	8	/* sequences of a space */
+#define SIM_TOKENS	80	/* of a sequence */
+#define SIM_ALIASES	256	/* LIDs known to name a copy of another's block */
 #define SIM_TRACE	64	/* events remembered */
 
 /*
@@ -62,6 +65,31 @@ struct sim_obj {
 	int key;		/* number of its key, -1: none */
 };
 
+struct sim_token {
+	s64 pos;
+	bool visible;
+};
+
+struct sim_seq {
+	u32 handle;	/* 0: there is none */
+	u32 owner;
+	u32 len;
+	struct sim_token tok[SIM_TOKENS];
+};
+
+struct sim_seq_pin {
+	bool held;
+	struct hawk_ref ref;
+	u64 vt;
+	u64 tag;
+};
+
+struct sim_alias {
+	u64 lid;
+	u64 tag;
+};
+
+/* With sequences (p.seqs) it has nothing but these: id to obj are of no use then. */
 struct sim_space {
 	struct hawk_space *s;	/* NULL: not there */
 	struct hawk_space_params p;
@@ -76,6 +104,10 @@ struct sim_space {
 	int lid[SIM_LIDS];	/* index of its obj, -1: free */
 	int key[SIM_KEYS];
 	struct sim_obj obj[SIM_OBJS];
+	struct sim_seq seq[SIM_SEQS];
+	struct sim_seq_pin seq_pin[SIM_CLIENTS];
+	u32 naliases;
+	struct sim_alias alias[SIM_ALIASES];
 };
 
 /* A pin or a lease of a client. */
@@ -322,6 +354,12 @@ void client_release(struct sim_client *c, bool died);
 void client_step(struct sim_client *c);
 /* End a lease whose time is over. Return: whether there was one. */
 bool lease_expire(void);
+
+/* ---- seqs.c: clients of sequences ---- */
+
+void seq_step(struct sim_client *c, struct sim_space *sp);
+void seq_died(struct sim_client *c, struct sim_space *sp);
+void seq_check(struct sim_space *sp);
 
 /* ---- world.c: spaces and tiers come and go ---- */
 

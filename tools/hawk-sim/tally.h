@@ -70,7 +70,15 @@
 	X(drained_flash, "of these on flash")					\
 	X(drain_busy, "a chunk could not be emptied: its blocks are in use")	\
 	X(drain_canceled, "a drain was given up")				\
-	X(lease_dropped, "a leased block was dropped: its tier has to go")
+	X(lease_dropped, "a leased block was dropped: its tier has to go")	\
+	X(seq_cow, "a partly filled block was copied for a sequence")		\
+	X(seq_forked, "a block of a sequence got a second LID")			\
+	X(seq_reaped, "blocks went because no sequence saw them")		\
+	X(seq_waits, "blocks that no sequence sees waited for the end of a pin")	\
+	X(seq_nospace, "no room for one more sequence, segment or run")		\
+	X(seq_died, "a sequence ended with its client")				\
+	X(seq_dropped, "a block of a sequence was dropped")			\
+	X(seq_elastic, "elastic residency moved blocks")
 
 enum sim_situation {
 #define X(name, text) SIT_##name,
@@ -86,7 +94,8 @@ enum sim_situation {
 	X(fork) X(unshare) X(free) X(key_free) X(writeback) X(complete)	\
 	X(space_create) X(space_destroy) X(tier_add) X(tier_remove)	\
 	X(clean) X(grow) X(grown) X(drain_start) X(drain) X(drain_finish)	\
-	X(drain_cancel) X(leave) X(tier_leave)
+	X(drain_cancel) X(leave) X(tier_leave)			\
+	X(seq)
 
 enum sim_call {
 #define X(name) CALL_##name,

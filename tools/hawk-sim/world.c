@@ -116,6 +116,15 @@ static void params_draw(struct sim_space *sp, struct hawk_space_params *p)
 	p->block_tokens = tokens[sim_below(ARRAY_SIZE(tokens))];
 	p->max_blocks = 4 + sim_below(20);
 	p->buckets = 1u << sim_below(4);
+	if (!sim_below(3)) {
+		p->seqs = 2 + sim_below(SIM_SEQS - 1);
+		p->segs = sim_below(2) ? 0 : 4 * p->seqs;
+		p->layers = 2;
+		p->head_groups = 1;
+		p->shift = true;
+		p->block_tokens = 4;
+		p->max_blocks = 8 + sim_below(80);
+	}
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		if (!sim.tier[t].present || !sim_below(4) || (sim.tier[t].leaving && sim_below(4)))
 			continue;
@@ -191,6 +200,14 @@ static void space_create(struct sim_space *sp)
 	EXPECT(!sp->nmoves && !sp->ngrants);
 	sp->vain = 0;
 	model_reset(sp);
+	if (p.seqs && sim_below(2)) {
+		struct hawk_elastic_params e = {
+			.on = true, .reserved = sim_below(32768), .alpha_min = sim_below(32768),
+			.sinks = sim_below(8), .window = sim_below(16),
+		};
+
+		EXPECT(!hawk_elastic_set(sp->s, &e));
+	}
 	sim.touched[sp - sim.space] = true;
 }
 
