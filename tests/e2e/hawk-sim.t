@@ -72,7 +72,9 @@ def replay():
 # A file of the engine, what it says, and what a bug would make of it
 BUGS = {
     "a leased block is forgotten": (
-        "evict.c", "if (!s->block[nr].leases)\n\t\t\treturn", "if (true)\n\t\t\treturn"),
+        "evict.c", "!s->block[nr].leases && ", ""),
+    "blocks of a sequence are freed with their neighbours": (
+        "seqrun.c", "if (first > *row && first < *end)", "if (false)"),
     "a failed write is taken for a good copy": (
         "plan.c", "if (m->result) {", "if (m->result == -ECANCELED) {"),
     "the copy for a writer never lets its pin on the original go": (
