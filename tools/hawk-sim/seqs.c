@@ -22,12 +22,62 @@ static u64 tag_of(const struct sim_space *sp, u64 lid)
 	return SIM_TAG(sp->life, (u32)hawk_mix(lid));
 }
 
+/* Is the row of a LID shown by a segment? */
+static bool row_shown(const struct hawk_space *s, u64 lid)
+{
+	const struct hawk_seqs *q = s->seqs;
+	const struct hawk_node *n;
+	u32 nr, row = hawk_lid_tok(lid) / q->block_tokens;
+
+	for (nr = q->run[hawk_lid_seq(lid) - s->run_base].head; nr != HAWK_NONE; nr = n->run_next) {
+		n = &q->node[nr];
+		if (n->seg.tok / q->block_tokens <= row && row < hawk_seg_row_end(q, &n->seg))
+			return true;
+	}
+	return false;
+}
+
+/* Is it noted, to be looked at? */
+static bool row_noted(const struct hawk_space *s, u64 lid)
+{
+	const struct hawk_run *r = &s->seqs->run[hawk_lid_seq(lid) - s->run_base];
+	u32 i, row = hawk_lid_tok(lid) / s->block_tokens;
+
+	for (i = 0; i < r->n; i++)
+		if (r->range[i].row <= row && row < r->range[i].end)
+			return true;
+	return false;
+}
+
+/* LIDs under rows that somebody sees; others are to wait. */
+static u32 lids_shown(const struct hawk_space *s)
+{
+	u32 i, m, n = 0;
+	u64 lid;
+
+	for (i = 0; i < s->max_blocks; i++) {
+		if (s->block[i].state == HAWK_BLOCK_FREE || s->block[i].state == HAWK_BLOCK_DYING)
+			continue;
+		for (m = s->block[i].maps; m != HAWK_NONE; m = s->map[m].alias) {
+			lid = s->map[m].lid;
+			if (!hawk_lid_is_run(s, lid))
+				continue;
+			if (row_shown(s, lid))
+				n++;
+			else
+				EXPECT(row_noted(s, lid));
+		}
+	}
+	return n;
+}
+
 static void reap(struct sim_space *sp)
 {
-	u32 freed = 0;
+	u32 freed = 0, shown = lids_shown(sp->s);
 
 	while (hawk_seq_reap(sp->s, 1 + sim_below(64), &freed))
 		;
+	EXPECT(lids_shown(sp->s) == shown);
 	if (freed)
 		SAW(seq_reaped);
 	/* what is left waits for the end of a pin */
@@ -355,38 +405,12 @@ static void map_check(struct sim_space *sp, const struct sim_seq *q)
 	EXPECT(visible == map.visible);
 }
 
-/* Is the row of a LID shown by a segment, or noted to be looked at? */
-static bool row_known(const struct hawk_seqs *q, const struct hawk_run *r, u32 row)
-{
-	u32 nr, i;
-
-	for (nr = r->head; nr != HAWK_NONE; nr = q->node[nr].run_next)
-		if (q->node[nr].seg.tok / q->block_tokens <= row &&
-		    row < hawk_seg_row_end(q, &q->node[nr].seg))
-			return true;
-	for (i = 0; i < r->n; i++)
-		if (r->range[i].row <= row && row < r->range[i].end)
-			return true;
-	return false;
-}
-
 void seq_check(struct sim_space *sp)
 {
-	struct hawk_space *s = sp->s;
-	u32 i, m;
-	u64 lid;
+	u32 i;
 
 	for (i = 0; i < SIM_SEQS; i++)
 		if (sp->seq[i].handle)
 			map_check(sp, &sp->seq[i]);
-	for (i = 0; i < s->max_blocks; i++) {
-		if (s->block[i].state == HAWK_BLOCK_FREE)
-			continue;
-		for (m = s->block[i].maps; m != HAWK_NONE; m = s->map[m].alias) {
-			lid = s->map[m].lid;
-			EXPECT(!hawk_lid_is_run(s, lid) || s->block[i].state == HAWK_BLOCK_DYING ||
-			       row_known(s->seqs, &s->seqs->run[hawk_lid_seq(lid) - s->run_base],
-					 hawk_lid_tok(lid) / s->block_tokens));
-		}
-	}
+	lids_shown(sp->s);
 }
