@@ -539,8 +539,6 @@ static void op_compact(void)
 		if (!map.seq)
 			continue;
 		hawk_seq_map(t.x.s, &map, NULL, 0);
-		if (map.gen != t.seq[i].gen)
-			t.seq[i].copy_len = 0;
 		t.seq[i].gen = map.gen;
 	}
 }
