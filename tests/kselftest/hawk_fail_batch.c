@@ -467,29 +467,42 @@ static int submit(env *e, unsigned long cmd, uint32_t n)
 	return dev_call(e->fd, cmd, &b);
 }
 
+/* Takes the entries that are there; what they pinned is given back. */
+static int reap(env *e, uint32_t block, bool *complete)
+{
+	uint32_t head = e->ring->head;
+	struct hawk_cqe cqe;
+	int ret = 0;
+
+	while (!ret && __atomic_load_n(&e->ring->tail, __ATOMIC_ACQUIRE) != head) {
+		cqe = e->ring->cqe[head & e->ring->mask];
+		__atomic_store_n(&e->ring->head, ++head, __ATOMIC_RELEASE);
+		*complete |= cqe.flags == HAWK_CQE_BATCH && cqe.user_data == e->batch;
+		if (cqe.flags == HAWK_CQE_ITEM && !cqe.status)
+			ret = or_gone(unpin(e, block));
+	}
+	return ret;
+}
+
 /*
- * Until the latest batch that was accepted is complete.  Entries of batches whose
- * call failed when all but its result was done come between.
+ * Until the latest batch that was accepted is complete, and no other is under way: those
+ * whose call failed when all but its result was done may end before it or after it.
  */
 static int drain(env *e, uint32_t block)
 {
+	struct hawk_cancel ca = { .size = sizeof(ca), .flags = HAWK_CANCEL_ALL };
 	struct pollfd p = { .fd = e->fd, .events = POLLIN };
-	bool complete = false;
+	bool complete = false, idle = false;
 	int ret = 0;
 
 	while (!complete && !ret) {
-		uint32_t head = e->ring->head;
-		struct hawk_cqe cqe;
-
-		if (__atomic_load_n(&e->ring->tail, __ATOMIC_ACQUIRE) == head) {
+		ret = reap(e, block, &complete);
+		if (!ret && !complete)
 			ret = poll(&p, 1, 60000) == 1 ? 0 : -ETIME;
-			continue;
-		}
-		cqe = e->ring->cqe[head & e->ring->mask];
-		__atomic_store_n(&e->ring->head, head + 1, __ATOMIC_RELEASE);
-		complete = cqe.flags == HAWK_CQE_BATCH && cqe.user_data == e->batch;
-		if (cqe.flags == HAWK_CQE_ITEM && !cqe.status)
-			ret = or_gone(unpin(e, block));
+	}
+	while (!idle && !ret) {
+		idle = dev_call(e->fd, HAWK_IOC_CANCEL, &ca) == -ENOENT;
+		ret = reap(e, block, &complete);
 	}
 	return ret;
 }
