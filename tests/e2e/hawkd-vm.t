@@ -20,5 +20,5 @@ exec "$root/tools/lab/hawk-lab" run --check-log --quiet --timeout 900 \
 		cd "$1"
 		build/bin/hawkctl tier add-host 2M >/dev/null
 		build/bin/hawkctl tier add-blk /dev/nvme0n1 >/dev/null
-		exec tests/e2e/hawkd.t completion streaming cancel spill stories' \
+		exec tests/e2e/hawkd.t completion streaming drop cancel spill stories' \
 		hawkd-vm "$root"

@@ -153,6 +153,24 @@ def test_prefix_reuse(server):
     t.equal(text_of(salted), text_of(first), "and gives the same text")
 
 
+def test_drop(server):
+    """Another salt shares nothing, so its answer is computed from the first token on."""
+    def tell(ids, salt, **hawk):
+        a = serve.completion(server, prompt=ids, max_tokens=6, return_token_ids=True,
+                             cache_salt=salt, hawk=hawk)[1]
+        return a["choices"][0]["token_ids"], a["hawk"]
+    ids = [300 + i * 37 % 1000 for i in range(300)]
+    got, _ = tell(ids, "a", drop=[[40, 200]])
+    t.equal(got, tell(ids[:40] + ids[200:], "b")[0], "dropped at its end: as if never been there")
+    ids += tell(ids, "a")[0] + ids[:20]
+    tell(ids, "a", drop=[[40, 200]], at=306)
+    got, hawk = tell(ids, "a", drop=[[40, 200]], at=306)
+    t.equal(got, tell(ids, "c", drop=[[40, 200]], at=306)[0],
+            "from the cache what is computed with the same drop")
+    t.ok(hawk["tokens_skipped"] == 144 and hawk["tokens_recomputed"] <= 16,
+         "without the blocks that were dropped", hawk)
+
+
 def leave(server, prompt, stream):
     """Ask for many tokens and close the connection, after the first if @stream."""
     body = json.dumps({"model": serve.NAME, "prompt": prompt, "stream": stream,
@@ -382,8 +400,8 @@ def test_stories(folder):
 
 
 WITH_SERVER = (test_completion, test_streaming, test_stop_strings, test_sampling, test_prompts,
-               test_chat, test_parallel, test_prefix_reuse, test_cancel, test_bad_requests,
-               test_bad_chats, test_bad_http, test_status, test_nothing_lost)
+               test_chat, test_parallel, test_prefix_reuse, test_drop, test_cancel,
+               test_bad_requests, test_bad_chats, test_bad_http, test_status, test_nothing_lost)
 ALONE = (test_spill, test_no_room, test_queue_full, test_api_keys, test_drain, test_stories)
 
 
