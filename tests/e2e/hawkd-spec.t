@@ -56,7 +56,7 @@ def prompts_of(server, rng, n):
 def test_greedy(folder, model):
     """Without, and with guesses from the cache; DRAM is small, so much of it comes from flash."""
     name = pathlib.Path(model).stem
-    with serve.start(kv_url(folder, name, "4M"), model=model) as server:
+    with serve.start(kv_url(folder, name, "2M"), model=model) as server:
         prompts = prompts_of(server, random.Random(SEED), max(TOKENS // EACH, 1))
         plain = [ask(server, None, prompt=p)[:2] for p in prompts]
         before = server.metrics()
