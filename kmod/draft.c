@@ -4,8 +4,9 @@
  *
  * A ring belongs to a file and ends with it, or by DRAFT_CLOSE while nobody has it
  * mapped.  Its counters and slots are the client's business; the kernel looks at one
- * word, head, when the ring ends, and believes nothing of it.  So there is no state
- * that a client could bring out of step by writing to its own pages.
+ * word, head, and believes nothing of it: the engine when the ring's sequence is used
+ * (core/draft.c), and here when the ring ends.  So there is no state that a client
+ * could bring out of step by writing to its own pages.
  *
  *	made and in hawk_file.drafts --mmap--> mapped --munmap--> ... --CLOSE--> gone
  *
@@ -24,11 +25,13 @@
  * struct hawk_draft_mem - a draft ring
  * @page: its memory: first the page of counters
  * @bytes: of @page
+ * @seq: sequence that it is bound to, or HAWK_DRAFT_NO_SEQ
  * @mapped: mappings of it; from 0 only under the xa_lock of hawk_file.drafts
  */
 struct hawk_draft_mem {
 	struct hawk_draft *page;
 	u64 bytes;
+	u32 seq;
 	atomic_t mapped;
 };
 
@@ -39,6 +42,7 @@ static struct hawk_draft_mem *hawk_draft_alloc(struct hawk_file *f, u64 bytes, u
 	if (!d)
 		return NULL;
 	d->bytes = bytes;
+	d->seq = HAWK_DRAFT_NO_SEQ;
 	if (hawk_memlock_charge_pages(f, bytes >> PAGE_SHIFT, hawk_memlock_limit()))
 		goto err_free;
 	d->page = __vmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
@@ -56,9 +60,23 @@ err_free:
 
 static void hawk_draft_free(struct hawk_file *f, struct hawk_draft_mem *d)
 {
+	if (d->seq != HAWK_DRAFT_NO_SEQ)
+		hawk_draft_unbind(f->as->space, d->seq, &d->page->head);
 	hawk_memlock_uncharge_pages(f, d->bytes >> PAGE_SHIFT);
 	vfree(d->page);
 	kfree(d);
+}
+
+static int hawk_draft_bind_to(struct hawk_file *f, struct hawk_draft_mem *d, u32 seq)
+{
+	int ret;
+
+	if (seq == HAWK_DRAFT_NO_SEQ)
+		return 0;
+	ret = hawk_draft_bind(f->as->space, seq, &d->page->head);
+	if (!ret)
+		d->seq = seq;
+	return ret;
 }
 
 /* HAWK_IOC_DRAFT_OPEN */
@@ -77,8 +95,6 @@ int hawk_ioc_draft_open(struct hawk_file *f, void *data)
 	u32 id;
 	int ret;
 
-	if (arg->seq != HAWK_DRAFT_NO_SEQ)
-		return -EOPNOTSUPP;
 	if (!f->writable)
 		return -EACCES;
 	ret = hawk_draft_layout(&l);
@@ -87,11 +103,14 @@ int hawk_ioc_draft_open(struct hawk_file *f, void *data)
 	d = hawk_draft_alloc(f, l.bytes, l.slots);
 	if (!d)
 		return -ENOMEM;
+	ret = hawk_draft_bind_to(f, d, arg->seq);
+	if (ret)
+		goto err_free;
 	/* from here on another thread may close it */
 	ret = xa_alloc(&f->drafts, &id, d, XA_LIMIT(0, HAWK_DRAFTS_MAX - 1), GFP_KERNEL_ACCOUNT);
 	if (ret) {
-		hawk_draft_free(f, d);
-		return ret == -EBUSY ? -ENOSPC : ret;
+		ret = ret == -EBUSY ? -ENOSPC : ret;
+		goto err_free;
 	}
 	arg->slots = l.slots;
 	arg->id = id;
@@ -99,6 +118,10 @@ int hawk_ioc_draft_open(struct hawk_file *f, void *data)
 	arg->offset = HAWK_MMAP_DRAFT(id);
 	arg->bytes = l.bytes;
 	return 0;
+
+err_free:
+	hawk_draft_free(f, d);
+	return ret;
 }
 
 /* HAWK_IOC_DRAFT_CLOSE */
@@ -126,7 +149,7 @@ int hawk_ioc_draft_close(struct hawk_file *f, void *data)
 	return 0;
 }
 
-/* The file ends: nothing of it is mapped any more. */
+/* The file ends: nothing of it is mapped any more.  Its space is still there. */
 void hawk_draft_close_all(struct hawk_file *f)
 {
 	struct hawk_draft_mem *d;
@@ -134,7 +157,6 @@ void hawk_draft_close_all(struct hawk_file *f)
 
 	xa_for_each(&f->drafts, id, d)
 		hawk_draft_free(f, d);
-	xa_destroy(&f->drafts);
 }
 
 /* ---- mappings ---- */

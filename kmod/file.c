@@ -51,6 +51,7 @@ static void hawk_file_free(struct kref *ref)
 
 	if (f->as) {
 		hawk_pin_drop_all(f);
+		hawk_draft_close_all(f);
 		hawk_seq_close(f);	/* what it shows is pinned by others only now */
 		hawk_file_unlink(f);
 	}
@@ -60,7 +61,7 @@ static void hawk_file_free(struct kref *ref)
 		hawk_as_detach(f->as);
 	if (f->cq)
 		hawk_cq_destroy(f->cq);
-	hawk_draft_close_all(f);
+	xa_destroy(&f->drafts);
 	xa_destroy(&f->leases);
 	xa_destroy(&f->pins);
 	hawk_memlock_close(f);

@@ -320,11 +320,11 @@ static int dev_draft_open(struct hawk_kv *kv, struct hawk_draft_open *o, void **
 	return ret;
 }
 
-static void dev_draft_close(struct hawk_kv *kv, uint32_t id, void *mem, uint64_t bytes)
+static void dev_draft_close(struct hawk_kv *kv, const struct hawk_draft_open *o, void *mem)
 {
-	struct hawk_draft_close c = { .size = sizeof(c), .id = id };
+	struct hawk_draft_close c = { .size = sizeof(c), .id = o->id };
 
-	munmap(mem, bytes);
+	munmap(mem, o->bytes);
 	ioctl(to_dev_kv(kv)->fd, HAWK_IOC_DRAFT_CLOSE, &c);
 }
 

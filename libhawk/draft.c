@@ -18,8 +18,7 @@
  * @kv: its space
  * @page: the mapped memory, counters first
  * @rows: the slots' blocks
- * @bytes: of the mapping
- * @id: of the ring
+ * @o: as it was opened
  * @slots: of the ring
  * @block_tokens: tokens of a block
  * @block_bytes: bytes of a block
@@ -31,8 +30,7 @@ struct hawk_drafts {
 	struct hawk_kv *kv;
 	struct hawk_draft *page;
 	uint8_t *rows;
-	uint64_t bytes;
-	uint32_t id;
+	struct hawk_draft_open o;
 	uint32_t slots;
 	uint32_t block_tokens;
 	uint32_t block_bytes;
@@ -57,7 +55,7 @@ int hawk_draft_open(struct hawk_kv *kv, const struct hawk_draft_params *p,
 		    struct hawk_drafts **dp)
 {
 	struct hawk_draft_open o = {
-		.size = sizeof(o), .seq = HAWK_DRAFT_NO_SEQ, .slots = p->slots,
+		.size = sizeof(o), .seq = p->seq ? p->seq : HAWK_DRAFT_NO_SEQ, .slots = p->slots,
 	};
 	struct hawk_drafts *d;
 	void *mem;
@@ -79,8 +77,7 @@ int hawk_draft_open(struct hawk_kv *kv, const struct hawk_draft_params *p,
 		.kv = kv,
 		.page = mem,
 		.rows = (uint8_t *)mem + HAWK_DRAFT_SLOTS_AT,
-		.bytes = o.bytes,
-		.id = o.id,
+		.o = o,
 		.slots = o.slots,
 		.block_tokens = kv->block_tokens,
 		.block_bytes = kv->block_bytes,
@@ -96,7 +93,7 @@ void hawk_draft_close(struct hawk_drafts *d)
 {
 	if (!d)
 		return;
-	d->kv->h->ops->draft_close(d->kv, d->id, d->page, d->bytes);
+	d->kv->h->ops->draft_close(d->kv, &d->o, d->page);
 	free(d);
 }
 

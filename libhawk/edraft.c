@@ -31,6 +31,14 @@ int embed_draft_open(struct hawk_kv *base, struct hawk_draft_open *o, void **mem
 		ret = hawk_fail(-ENOMEM, "a draft ring of %u slots", l.slots);
 		goto err_uncount;
 	}
+	if (o->seq != HAWK_DRAFT_NO_SEQ) {
+		ret = hawk_draft_bind(kv->sp->space, o->seq, &page->head);
+		if (ret) {
+			hawk_fail(ret, "a draft ring of sequence %#x", o->seq);
+			munmap(page, l.bytes);
+			goto err_uncount;
+		}
+	}
 	page->slots = l.slots;
 	o->slots = l.slots;
 	o->row_blocks = l.row_blocks;
@@ -43,9 +51,13 @@ err_uncount:
 	return ret;
 }
 
-void embed_draft_close(struct hawk_kv *base, uint32_t id, void *mem, uint64_t bytes)
+void embed_draft_close(struct hawk_kv *base, const struct hawk_draft_open *o, void *mem)
 {
-	(void)id;
-	munmap(mem, bytes);
-	__atomic_sub_fetch(&to_ekv(base)->drafts, 1, __ATOMIC_RELAXED);
+	struct ekv *kv = to_ekv(base);
+	struct hawk_draft *page = mem;
+
+	if (o->seq != HAWK_DRAFT_NO_SEQ)
+		hawk_draft_unbind(kv->sp->space, o->seq, &page->head);
+	munmap(mem, o->bytes);
+	__atomic_sub_fetch(&kv->drafts, 1, __ATOMIC_RELAXED);
 }

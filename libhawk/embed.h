@@ -357,6 +357,6 @@ void ering_post(struct ekv *kv, const struct hawk_cqe *cqe);
 
 /* edraft.c */
 int embed_draft_open(struct hawk_kv *kv, struct hawk_draft_open *o, void **mem);
-void embed_draft_close(struct hawk_kv *kv, uint32_t id, void *mem, uint64_t bytes);
+void embed_draft_close(struct hawk_kv *kv, const struct hawk_draft_open *o, void *mem);
 
 #endif /* HAWK_EMBED_H */

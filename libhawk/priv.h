@@ -53,7 +53,7 @@ struct hawk_ops {
 	int (*export_end)(struct hawk_kv *kv, struct hawk_export_revoke *r);
 	int (*frame_info)(struct hawk_kv *kv, struct hawk_frame_info *info);
 	int (*draft_open)(struct hawk_kv *kv, struct hawk_draft_open *o, void **mem);
-	void (*draft_close)(struct hawk_kv *kv, uint32_t id, void *mem, uint64_t bytes);
+	void (*draft_close)(struct hawk_kv *kv, const struct hawk_draft_open *o, void *mem);
 	int (*seq)(struct hawk_kv *kv, struct hawk_seq_batch *b);
 	int (*seq_map)(struct hawk_kv *kv, struct hawk_seq_map *map);
 };

@@ -823,8 +823,10 @@ struct hawk_frame_info {
  * @head on to the blocks where the tokens are to stay, add n to @head, set @tail to
  * @head. Reject: set @tail to @head. All of that is stores: no system call, no lock.
  *
- * The kernel reads @head, and nothing else, when the ring is closed. It is a hint:
- * whatever a client stores here can harm its own tokens only.
+ * The kernel reads @head, and nothing else: what it has grown by becomes visible, of
+ * the tokens reserved for the ring's sequence, when the sequence is used or mapped
+ * next, and when the ring ends. Whatever a client stores here can harm its own tokens
+ * only: more than was reserved, and a head that goes back, count for nothing.
  */
 struct hawk_draft {
 	__aligned_u64 head;
@@ -837,7 +839,8 @@ struct hawk_draft {
  * struct hawk_draft_open - make a ring of draft slots (HAWK_IOC_DRAFT_OPEN)
  * @size: sizeof(struct hawk_draft_open)
  * @flags: must be 0
- * @seq: HAWK_DRAFT_NO_SEQ
+ * @seq: the sequence whose tokens are drafted, with room of HAWK_SEQ_RESERVE for those
+ *	that stay, or HAWK_DRAFT_NO_SEQ
  * @slots: in, tokens that it shall hold, 1 or more; out, rounded up to whole blocks
  * @id: out, for HAWK_IOC_DRAFT_CLOSE
  * @row_blocks: out, blocks of a row: layers * head_groups of the space
@@ -849,7 +852,9 @@ struct hawk_draft {
  * with the file.
  *
  * EACCES: the file may not write the space. E2BIG: more than HAWK_DRAFT_BYTES_MAX.
- * ENOSPC: the file has HAWK_DRAFTS_MAX rings. ENOMEM, also for RLIMIT_MEMLOCK.
+ * ENOENT: no such sequence. EBUSY: it has a ring. EOPNOTSUPP: a space without
+ * sequences. ENOSPC: the file has HAWK_DRAFTS_MAX rings. ENOMEM, also for
+ * RLIMIT_MEMLOCK.
  */
 struct hawk_draft_open {
 	__u32 size;

@@ -706,6 +706,8 @@ struct hawk_draft_layout {
 };
 
 int hawk_draft_layout(struct hawk_draft_layout *l);
+int hawk_draft_bind(struct hawk_space *s, u32 seq, const __u64 *head);
+void hawk_draft_unbind(struct hawk_space *s, u32 seq, const __u64 *head);
 
 /* ---- sequences (seq.c; errors as told at &struct hawk_seq_op) ---- */
 

@@ -165,6 +165,7 @@ static void seq_free(struct hawk_space *s, struct hawk_seq *sq)
 	}
 	if (sq->run != HAWK_NONE)
 		q->run[sq->run].seq = 0;
+	sq->draft = NULL;
 	hawk_list_put(s, &q->list[sq->list]);
 	sq->list = HAWK_NONE;
 	sq->handle = (gen < 0xffff ? gen : 1) << 16 | (sq->handle & 0xffff);
@@ -236,16 +237,22 @@ static int seq_fork(struct hawk_space *s, u64 owner, struct hawk_seq_op *op)
 
 /* ---- operations on one sequence ---- */
 
-static int seq_advance(struct hawk_space *s, struct hawk_seq *sq, struct hawk_seq_op *op)
+/* There are @len hidden tokens or more. */
+void hawk_seq_advance(struct hawk_space *s, struct hawk_seq *sq, u32 len)
 {
 	struct hawk_list *l = &s->seqs->list[sq->list];
 
-	if (!op->len || op->len > l->hidden)
-		return -EINVAL;
-	l->hidden -= op->len;
-	l->len += op->len;
+	l->hidden -= len;
+	l->len += len;
 	hawk_list_unhold(s, l);
 	hawk_list_changed(s, l, false);
+}
+
+static int seq_advance(struct hawk_space *s, struct hawk_seq *sq, struct hawk_seq_op *op)
+{
+	if (!op->len || op->len > s->seqs->list[sq->list].hidden)
+		return -EINVAL;
+	hawk_seq_advance(s, sq, op->len);
 	return 0;
 }
 
@@ -454,6 +461,10 @@ int hawk_seq_do(struct hawk_space *s, u64 owner, struct hawk_seq_op *op)
 	op->cow_tok = 0;
 	op->cow_len = 0;
 	hawk_lock(&s->seqs->lock);
+	if (op->op > HAWK_SEQ_FORK)
+		hawk_seq_fold(s, op->seq);
+	if (op->op == HAWK_SEQ_FORK || op->op == HAWK_SEQ_COMPOSE)
+		hawk_seq_fold(s, op->src);
 	if (op->op == HAWK_SEQ_NEW)
 		ret = seq_new(s, owner, op);
 	else if (op->op == HAWK_SEQ_FORK)
@@ -548,6 +559,7 @@ int hawk_seq_map(struct hawk_space *s, struct hawk_seq_map *map, struct hawk_seg
 	if (!s->seqs)
 		return -EOPNOTSUPP;
 	hawk_lock(&s->seqs->lock);
+	hawk_seq_fold(s, map->seq);
 	sq = hawk_seq_find(s, map->seq);
 	if (sq) {
 		l = &s->seqs->list[sq->list];

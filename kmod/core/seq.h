@@ -51,9 +51,14 @@ struct hawk_list {
 	u32 shape;		/* changes with everything but appends */
 };
 
-/* A handle is 16 bits index, 16 bits generation, the latter never 0 or 0xffff. */
+/*
+ * A handle is 16 bits index, 16 bits generation, the latter never 0 or 0xffff.  @draft is
+ * memory that a client writes: it is read once for each use and believed as a number only.
+ */
 struct hawk_seq {
 	u64 owner;
+	const __u64 *draft;	/* head of its draft ring, or NULL */
+	u64 drafted;		/* of it, tokens that have been looked at; never goes back */
 	u32 handle;
 	u32 list;		/* HAWK_NONE: free */
 	u32 run;		/* where its new rows come from, or HAWK_NONE */
@@ -186,11 +191,15 @@ void hawk_list_take_back(struct hawk_space *s, struct hawk_list *l, u32 len);
 
 /* seq.c */
 struct hawk_seq *hawk_seq_find(struct hawk_space *s, u32 handle);
+void hawk_seq_advance(struct hawk_space *s, struct hawk_seq *sq, u32 len);
 bool hawk_nodes_enough(const struct hawk_space *s, const struct hawk_list *l, u32 more);
 struct hawk_list *hawk_seq_own(struct hawk_space *s, struct hawk_seq *q);
 int hawk_list_map(struct hawk_space *s, const struct hawk_list *l, struct hawk_seq_map *map,
 		  struct hawk_seg *segs);
 void hawk_list_changed(struct hawk_space *s, struct hawk_list *l, bool shape);
+
+/* draft.c */
+void hawk_seq_fold(struct hawk_space *s, u32 handle);
 
 /* seqcheck.c */
 int hawk_seqs_check(struct hawk_space *s, const char **why);

@@ -112,6 +112,8 @@ TEST_F(hawk, open_rejects)
 	EXPECT_EQ(-E2BIG, dev_call(self->fd, HAWK_IOC_DRAFT_OPEN, &o));
 	o = ok, o.slots = TOKENS * (HAWK_DRAFT_BYTES_MAX / (ROW_BLOCKS * BLOCK));
 	EXPECT_EQ(-E2BIG, dev_call(self->fd, HAWK_IOC_DRAFT_OPEN, &o));
+	o = ok, o.seq = 0x10000;
+	EXPECT_EQ(-EOPNOTSUPP, dev_call(self->fd, HAWK_IOC_DRAFT_OPEN, &o)) TH_LOG("no sequences");
 	EXPECT_EQ(-ENOENT, draft_close(self->fd, 0, NULL)) TH_LOG("nothing is left");
 	EXPECT_EQ(-ENOENT, draft_close(self->fd, ~0u, NULL));
 	o = ok;

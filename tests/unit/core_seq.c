@@ -254,6 +254,68 @@ static void hidden(void **state)
 	assert_int_equal(x.op.tok, 10);
 }
 
+/* What the head of a draft ring says has been accepted is visible at the next use. */
+static void draft_ring(void **state)
+{
+	u32 a = with_tokens(3), b;
+	__u64 head = 0, none = 0;
+
+	(void)state;
+	assert_int_equal(hawk_draft_bind(x.s, a + 1, &head), -ENOENT);
+	assert_int_equal(hawk_draft_bind(x.s, a, &head), 0);
+	assert_int_equal(hawk_draft_bind(x.s, a, &none), -EBUSY);
+	reserve(a, 20, 3);
+	look(a);
+	assert_int_equal(map.len, 3);
+	head = 4;
+	look(a);
+	is_seg(0, 0, 7, 0, 0, 1);
+	assert_int_equal(map.hidden, 16);
+	look(a);
+	assert_int_equal(map.len, 7);
+	/* before an operation, too, on it or with it as a source */
+	head = 6;
+	assert_int_equal(seqs_drop(&x, a, 7, 9), 0);
+	assert_int_equal(x.op.len, 9);
+	head = 7;
+	b = seqs_fork(&x, a);
+	look(b);
+	assert_int_equal(map.len, 10);
+	assert_int_equal(map.hidden, 0);
+	head = 8;
+	assert_int_equal(seqs_compose(&x, b, a, 10, 11, 0), 0);
+	assert_int_equal(x.op.len, 11);
+	/* a head that goes back says nothing, nor what it grows by up to there again */
+	head = 2;
+	look(a);
+	assert_int_equal(map.len, 11);
+	head = 8;
+	look(a);
+	assert_int_equal(map.len, 11);
+	/* nonsense reveals what was reserved and nothing else */
+	head = ~0ull;
+	look(a);
+	assert_int_equal(map.len, 23);
+	assert_int_equal(map.hidden, 0);
+	reserve(a, 5, 23);
+	look(a);
+	assert_int_equal(map.len, 23);
+	/* another ring counts from 0; its end is a look at it */
+	hawk_draft_unbind(x.s, a, &none);
+	assert_int_equal(hawk_draft_bind(x.s, a, &none), -EBUSY);
+	hawk_draft_unbind(x.s, a, &head);
+	assert_int_equal(hawk_draft_bind(x.s, a, &none), 0);
+	none = 2;
+	hawk_draft_unbind(x.s, a, &none);
+	none = 4;
+	look(a);
+	assert_int_equal(map.len, 25);
+	/* with the sequence ends what bound the ring to it */
+	assert_int_equal(hawk_draft_bind(x.s, b, &head), 0);
+	assert_int_equal(seqs_free(&x, b), 0);
+	hawk_draft_unbind(x.s, b, &head);
+}
+
 static void drops(void **state)
 {
 	u32 a = with_tokens(16), b;
@@ -740,7 +802,8 @@ int main(void)
 {
 #define T(f)	cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(appends), T(forks), T(fork_shorter), T(fork_at_row), T(hidden), T(drops), T(reposes),
+		T(appends), T(forks), T(fork_shorter), T(fork_at_row), T(hidden), T(draft_ring),
+		T(drops), T(reposes),
 		T(truncates), T(truncate_pinned), T(composes), T(members),
 		T(exhausted), T(runs_exhausted), T(long_history), T(busy_rows), T(lids),
 		T(owners), cmocka_unit_test(space_kinds),

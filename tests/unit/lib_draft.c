@@ -214,6 +214,9 @@ static void wrong_arguments(void **state)
 	}
 	p.slots = ~0u;
 	assert_int_equal(hawk_draft_open(f.kv, &p, &d), -E2BIG);
+	p = params;
+	p.seq = 0x10000;	/* the space has none */
+	assert_int_equal(hawk_draft_open(f.kv, &p, &d), -EOPNOTSUPP);
 	hawk_draft_close(NULL);
 	fx_close(&f);
 }

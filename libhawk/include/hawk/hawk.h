@@ -560,12 +560,15 @@ int hawk_cancel(struct hawk_kv *kv, uint64_t user_data, uint32_t flags);
 
 /**
  * struct hawk_draft_params - a ring of draft slots
+ * @seq: the sequence whose tokens are drafted, 0: none that the device knows of. What is
+ *	accepted becomes visible, of the tokens reserved for it, when it is used next
  * @slots: tokens that it shall hold; rounded up to whole blocks
  * @planes: planes of a block, such as 2 for keys and values of one head: a block is
  *	@planes times block_tokens times @token_bytes, from its start
  * @token_bytes: bytes of a token in one plane
  */
 struct hawk_draft_params {
+	uint32_t seq;
 	uint32_t slots;
 	uint32_t planes;
 	uint32_t token_bytes;
@@ -584,7 +587,8 @@ struct hawk_drafts;	/* a ring of draft slots */
  * allocate nothing.
  *
  * Return: 0; -EINVAL; -E2BIG (more than HAWK_DRAFT_BYTES_MAX); -ENOSPC (more rings
- * than HAWK_DRAFTS_MAX); -EACCES (the space may only be read); -ENOMEM, also for
+ * than HAWK_DRAFTS_MAX); -ENOENT, -EBUSY, -EOPNOTSUPP (no such sequence, it has a ring,
+ * no sequences in the space); -EACCES (the space may only be read); -ENOMEM, also for
  * RLIMIT_MEMLOCK.
  */
 int hawk_draft_open(struct hawk_kv *kv, const struct hawk_draft_params *p,
