@@ -186,7 +186,7 @@ int hawk_ioc_seq_map(struct hawk_file *f, void *arg)
 		if (!segs)
 			return -ENOMEM;
 	}
-	ret = hawk_seq_map(as->space, map, segs, 0);
+	ret = hawk_seq_map(as->space, map, segs);
 	if (!ret && copy_to_user(u64_to_user_ptr(map->segs), segs,
 				 array_size(map->count, sizeof(*segs))))
 		ret = -EFAULT;

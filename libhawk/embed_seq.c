@@ -81,7 +81,7 @@ int embed_seq_map(struct hawk_kv *base, struct hawk_seq_map *map)
 
 	if (!sp->geo.seqs)
 		return hawk_fail(-EOPNOTSUPP, "the space was made without sequences");
-	ret = hawk_seq_map(sp->space, map, (struct hawk_seg *)(uintptr_t)map->segs, 0);
+	ret = hawk_seq_map(sp->space, map, (struct hawk_seg *)(uintptr_t)map->segs);
 	return ret ? hawk_fail(ret, "asking for sequence %u", map->seq) : 0;
 }
 

@@ -731,12 +731,10 @@ int hawk_seq_do(struct hawk_space *s, u64 owner, struct hawk_seq_op *op);
  * @s: the space
  * @map: @seq and @count (room) in, all but @size, @flags, @segs out
  * @segs: room for @map->count segments
- * @fold: tokens that have become visible since (see draft rings): the first of the
- *	hidden ones, as many as there are, become visible first; also if it is -E2BIG
  *
  * Return: 0, -ENOENT, -EOPNOTSUPP (a space without sequences), -E2BIG.
  */
-int hawk_seq_map(struct hawk_space *s, struct hawk_seq_map *map, struct hawk_seg *segs, u32 fold);
+int hawk_seq_map(struct hawk_space *s, struct hawk_seq_map *map, struct hawk_seg *segs);
 
 /**
  * hawk_seq_end_owner() - free the sequences of an owner, a few at a time

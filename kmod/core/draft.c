@@ -41,7 +41,7 @@ int hawk_draft_layout(struct hawk_draft_layout *l)
 void hawk_seq_fold(struct hawk_space *s, u32 handle)
 {
 	struct hawk_seq *sq = hawk_seq_find(s, handle);
-	u32 hidden;
+	struct hawk_list *l;
 	u64 head, n;
 
 	if (!sq || !sq->draft)
@@ -51,9 +51,9 @@ void hawk_seq_fold(struct hawk_space *s, u32 handle)
 		return;
 	n = head - sq->drafted;
 	sq->drafted = head;
-	hidden = s->seqs->list[sq->list].hidden;
-	if (hidden)
-		hawk_seq_advance(s, sq, n < hidden ? (u32)n : hidden);
+	l = &s->seqs->list[sq->list];
+	if (l->hidden)
+		hawk_list_advance(s, l, n < l->hidden ? (u32)n : l->hidden);
 }
 
 /**

@@ -238,10 +238,8 @@ static int seq_fork(struct hawk_space *s, u64 owner, struct hawk_seq_op *op)
 /* ---- operations on one sequence ---- */
 
 /* There are @len hidden tokens or more. */
-void hawk_seq_advance(struct hawk_space *s, struct hawk_seq *sq, u32 len)
+void hawk_list_advance(struct hawk_space *s, struct hawk_list *l, u32 len)
 {
-	struct hawk_list *l = &s->seqs->list[sq->list];
-
 	l->hidden -= len;
 	l->len += len;
 	hawk_list_unhold(s, l);
@@ -250,9 +248,11 @@ void hawk_seq_advance(struct hawk_space *s, struct hawk_seq *sq, u32 len)
 
 static int seq_advance(struct hawk_space *s, struct hawk_seq *sq, struct hawk_seq_op *op)
 {
-	if (!op->len || op->len > s->seqs->list[sq->list].hidden)
+	struct hawk_list *l = &s->seqs->list[sq->list];
+
+	if (!op->len || op->len > l->hidden)
 		return -EINVAL;
-	hawk_seq_advance(s, sq, op->len);
+	hawk_list_advance(s, l, op->len);
 	return 0;
 }
 
@@ -550,10 +550,9 @@ int hawk_list_map(struct hawk_space *s, const struct hawk_list *l, struct hawk_s
 	return n > room ? -E2BIG : 0;
 }
 
-int hawk_seq_map(struct hawk_space *s, struct hawk_seq_map *map, struct hawk_seg *segs, u32 fold)
+int hawk_seq_map(struct hawk_space *s, struct hawk_seq_map *map, struct hawk_seg *segs)
 {
 	struct hawk_seq *sq;
-	struct hawk_list *l;
 	int ret = -ENOENT;
 
 	if (!s->seqs)
@@ -561,16 +560,8 @@ int hawk_seq_map(struct hawk_space *s, struct hawk_seq_map *map, struct hawk_seg
 	hawk_lock(&s->seqs->lock);
 	hawk_seq_fold(s, map->seq);
 	sq = hawk_seq_find(s, map->seq);
-	if (sq) {
-		l = &s->seqs->list[sq->list];
-		fold = fold < l->hidden ? fold : l->hidden;
-		if (fold) {
-			struct hawk_seq_op op = { .len = fold };
-
-			seq_advance(s, sq, &op);
-		}
-		ret = hawk_list_map(s, l, map, segs);
-	}
+	if (sq)
+		ret = hawk_list_map(s, &s->seqs->list[sq->list], map, segs);
 	hawk_unlock(&s->seqs->lock);
 	return ret;
 }

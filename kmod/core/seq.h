@@ -191,7 +191,7 @@ void hawk_list_take_back(struct hawk_space *s, struct hawk_list *l, u32 len);
 
 /* seq.c */
 struct hawk_seq *hawk_seq_find(struct hawk_space *s, u32 handle);
-void hawk_seq_advance(struct hawk_space *s, struct hawk_seq *sq, u32 len);
+void hawk_list_advance(struct hawk_space *s, struct hawk_list *l, u32 len);
 bool hawk_nodes_enough(const struct hawk_space *s, const struct hawk_list *l, u32 more);
 struct hawk_list *hawk_seq_own(struct hawk_space *s, struct hawk_seq *q);
 int hawk_list_map(struct hawk_space *s, const struct hawk_list *l, struct hawk_seq_map *map,

@@ -33,7 +33,7 @@ static int teardown(void **state)
 static void look(u32 seq)
 {
 	map = (struct hawk_seq_map){ .seq = seq, .count = 64 };
-	assert_int_equal(hawk_seq_map(x.s, &map, seg, 0), 0);
+	assert_int_equal(hawk_seq_map(x.s, &map, seg), 0);
 	seqs_check(&x);
 }
 

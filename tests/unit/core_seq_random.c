@@ -83,7 +83,7 @@ static void check_map(struct ref *r)
 	u32 i, j, visible = 0, at = 0;
 	struct token *k;
 
-	EXPECT(!hawk_seq_map(t.x.s, &map, seg, 0));
+	EXPECT(!hawk_seq_map(t.x.s, &map, seg));
 	EXPECT(map.len == r->len && map.hidden == r->hidden && map.gen == r->gen);
 	for (i = 0; i < map.count; i++) {
 		EXPECT(seg[i].first >= at && seg[i].len);
@@ -157,7 +157,7 @@ static void check_rows(void)
 		r = &t.seq[i];
 		if (!r->handle)
 			continue;
-		EXPECT(!hawk_seq_map(t.x.s, &map, seg, 0));
+		EXPECT(!hawk_seq_map(t.x.s, &map, seg));
 		for (k = 0; k < map.count; k++)
 			rows += rows_add(seg[k].run, seg[k].tok, seg[k].len);
 		for (k = 0; k < r->hidden; k++)
@@ -192,7 +192,7 @@ static void pin(struct ref *r)
 	u64 vt;
 
 	unpin(i);
-	EXPECT(!hawk_seq_map(t.x.s, &map, seg, 0));
+	EXPECT(!hawk_seq_map(t.x.s, &map, seg));
 	if (!map.count)
 		return;
 	k = below(map.count);
@@ -538,7 +538,7 @@ static void op_compact(void)
 		map = (struct hawk_seq_map){ .seq = t.seq[i].handle };
 		if (!map.seq)
 			continue;
-		hawk_seq_map(t.x.s, &map, NULL, 0);
+		hawk_seq_map(t.x.s, &map, NULL);
 		t.seq[i].gen = map.gen;
 	}
 }

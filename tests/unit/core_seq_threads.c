@@ -100,7 +100,7 @@ static void visit(struct worker *w, u32 seq)
 	u64 lid, vt;
 	u32 i;
 
-	if (hawk_seq_map(t.x.s, &map, seg, 0))
+	if (hawk_seq_map(t.x.s, &map, seg))
 		return;
 	for (i = 0; i < map.count; i++) {
 		lid = hawk_lid_block(HAWK_LID(seg[i].run, host_below(&w->rng, SEQ_LAYERS), 0,
