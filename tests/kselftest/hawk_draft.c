@@ -275,6 +275,115 @@ TEST_F(hawk, so_many_and_no_more)
 	close(fd);
 }
 
+/* ---- sequences ---- */
+
+#define SEQS	8u
+#define NAME	"test-draft"
+
+/* A file with a named space that has sequences, and its window. */
+static int seq_space(uint32_t host, uint8_t **win)
+{
+	struct hawk_space_create sc = space_args(4 * HOST_BLOCKS);
+	int fd = dev_open(O_RDWR);
+
+	sc.seqs = SEQS;
+	sc.flags = HAWK_SPACE_NAMED;
+	sc.mode = 0600;
+	strcpy((char *)sc.name, NAME);
+	sc.quota[host].max_bytes = HOST_BYTES;
+	if (dev_call(fd, HAWK_IOC_SPACE_CREATE, &sc))
+		return -1;
+	*win = map_area(fd, HAWK_MMAP_TIER(host), HOST_BYTES, PROT_READ | PROT_WRITE);
+	return *win ? fd : -1;
+}
+
+static int seq_do(int fd, struct hawk_seq_op *op)
+{
+	struct hawk_seq_batch b = { .size = sizeof(b), .count = 1, .ops = (uintptr_t)op };
+	int ret = dev_call(fd, HAWK_IOC_SEQ, &b);
+
+	return ret ?: op->status;
+}
+
+static uint32_t seq_new(int fd, uint32_t hidden)
+{
+	struct hawk_seq_op op = { .op = HAWK_SEQ_NEW };
+
+	if (seq_do(fd, &op))
+		return 0;
+	op = (struct hawk_seq_op){ .op = HAWK_SEQ_RESERVE, .seq = op.seq, .len = hidden };
+	return seq_do(fd, &op) ? 0 : op.seq;
+}
+
+/* Visible tokens of a sequence, or a negative errno. */
+static int64_t seq_len(int fd, uint32_t seq)
+{
+	struct hawk_seg segs[64];
+	struct hawk_seq_map m = {
+		.size = sizeof(m), .seq = seq, .count = 64, .segs = (uintptr_t)segs,
+	};
+	int ret = dev_call(fd, HAWK_IOC_SEQ_MAP, &m);
+
+	return ret ?: (int64_t)m.len;
+}
+
+static int seq_draft_open(int fd, uint32_t seq, struct hawk_draft_open *o)
+{
+	*o = (struct hawk_draft_open){ .size = sizeof(*o), .seq = seq, .slots = SLOTS };
+	return dev_call(fd, HAWK_IOC_DRAFT_OPEN, o);
+}
+
+/* What head says becomes visible at the next use, of what was reserved and no more. */
+TEST_F(hawk, head_of_a_sequence)
+{
+	struct hawk_draft_open o, again;
+	struct hawk_seq_op op;
+	struct hawk_draft *d;
+	uint8_t *win;
+	int fd = seq_space(self->host, &win);
+	uint32_t seq;
+
+	ASSERT_GE(fd, 0);
+	seq = seq_new(fd, 20);
+	ASSERT_NE(0, seq);
+	EXPECT_EQ(-ENOENT, seq_draft_open(fd, seq + 1, &o));
+	ASSERT_EQ(0, seq_draft_open(fd, seq, &o));
+	EXPECT_EQ(-EBUSY, seq_draft_open(fd, seq, &again));
+	d = (struct hawk_draft *)draft_map(fd, &o);
+	ASSERT_NE(NULL, d);
+	EXPECT_EQ(0, seq_len(fd, seq));
+	d->head = 5;
+	EXPECT_EQ(5, seq_len(fd, seq));
+	d->head = 3;
+	EXPECT_EQ(5, seq_len(fd, seq)) TH_LOG("head went back");
+	d->head = 7;
+	op = (struct hawk_seq_op){ .op = HAWK_SEQ_ADVANCE, .seq = seq, .len = 1 };
+	EXPECT_EQ(0, seq_do(fd, &op));
+	EXPECT_EQ(8, op.len) TH_LOG("and the call's own token");
+	d->head = ~0ull;
+	EXPECT_EQ(20, seq_len(fd, seq)) TH_LOG("no more than was reserved");
+	/* the sequence may end first; a new one has nothing of the ring */
+	op = (struct hawk_seq_op){ .op = HAWK_SEQ_FREE, .seq = seq };
+	EXPECT_EQ(0, seq_do(fd, &op));
+	seq = seq_new(fd, 20);
+	EXPECT_EQ(0, seq_len(fd, seq));
+	munmap(d, o.bytes);
+	EXPECT_EQ(0, draft_close(fd, o.id, NULL));
+	/* the ring's end is a look at it */
+	ASSERT_EQ(0, seq_draft_open(fd, seq, &o));
+	d = (struct hawk_draft *)draft_map(fd, &o);
+	ASSERT_NE(NULL, d);
+	d->head = 9;
+	munmap(d, o.bytes);
+	EXPECT_EQ(0, draft_close(fd, o.id, NULL));
+	EXPECT_EQ(9, seq_len(fd, seq));
+	/* and it may end with the file */
+	ASSERT_EQ(0, seq_draft_open(fd, seq, &o));
+	munmap(win, HOST_BYTES);
+	close(fd);
+	EXPECT_EQ(0, space_destroy(self->ctl, NAME));
+}
+
 /* ---- RLIMIT_MEMLOCK ---- */
 
 static uint64_t locked(int fd)
@@ -324,6 +433,7 @@ struct scribble {
 	unsigned int seed;
 	bool stop;
 	int fd;
+	uint32_t seq[RINGS];
 	struct {
 		uint8_t *at;
 		uint64_t bytes;
@@ -349,6 +459,34 @@ static void *scribbler(void *arg)
 	return NULL;
 }
 
+/* Operations on the sequences whose rings are being scribbled over. */
+static void use_seq(struct scribble *s, unsigned int *seed)
+{
+	uint32_t seq = s->seq[rand_r(seed) % RINGS];
+	struct hawk_seq_op op = { .op = HAWK_SEQ_RESERVE, .seq = seq, .len = 1 + rand_r(seed) % 40 };
+
+	switch (rand_r(seed) % 4) {
+	case 0:
+		seq_do(s->fd, &op);
+		return;
+	case 1:
+		op = (struct hawk_seq_op){ .op = HAWK_SEQ_TRUNCATE, .seq = seq,
+					   .len = rand_r(seed) % 64 };
+		seq_do(s->fd, &op);
+		return;
+	case 2:
+		op = (struct hawk_seq_op){ .op = HAWK_SEQ_FORK, .src = seq };
+		if (seq_do(s->fd, &op))
+			return;
+		op = (struct hawk_seq_op){ .op = HAWK_SEQ_FREE, .seq = op.seq };
+		seq_do(s->fd, &op);
+		return;
+	default:
+		if (seq_len(s->fd, seq) < 0)
+			kill(getpid(), SIGABRT);
+	}
+}
+
 /* One call or mapping of everything that a client does, beside its own scribbling. */
 static void use(struct scribble *s, unsigned int *seed, uint8_t *win)
 {
@@ -357,7 +495,13 @@ static void use(struct scribble *s, unsigned int *seed, uint8_t *win)
 	struct hawk_item it = { .lid = LID(n) };
 	uint8_t *p;
 
-	switch (rand_r(seed) % 8) {
+	switch (rand_r(seed) % 12) {
+	case 8:
+	case 9:
+	case 10:
+	case 11:
+		use_seq(s, seed);
+		return;
 	case 0:
 		if (draft_open(s->fd, 1 + rand_r(seed) % 64, &o))
 			return;
@@ -400,12 +544,12 @@ TEST_F_TIMEOUT(hawk, scribbling_harms_nobody, 600)
 {
 	unsigned long rounds = env_number("HAWK_DRAFT_N", 400), i;
 	unsigned int seed = env_number("HAWK_DRAFT_SEED", 20261130);
-	struct scribble s = { .fd = self->fd, .seed = seed };
+	struct scribble s = { .seed = seed };
 	struct hawk_space_create sc = space_args(64);
 	struct hawk_draft_open o, quiet;
 	int other = dev_open(O_RDWR);
 	char line[256];
-	uint8_t *p;
+	uint8_t *p, *win;
 	uint32_t r;
 
 	TH_LOG("seed %u, %lu rounds", seed, rounds);
@@ -416,8 +560,11 @@ TEST_F_TIMEOUT(hawk, scribbling_harms_nobody, 600)
 	p = draft_map(other, &quiet);
 	ASSERT_NE(NULL, p);
 	fill(p, quiet.bytes, 77);
+	s.fd = seq_space(self->host, &win);
+	ASSERT_GE(s.fd, 0);
 	for (r = 0; r < RINGS; r++) {
-		ASSERT_EQ(0, draft_open(s.fd, SLOTS, &o));
+		s.seq[r] = seq_new(s.fd, 100);
+		ASSERT_EQ(0, seq_draft_open(s.fd, s.seq[r], &o));
 		s.ring[r].at = draft_map(s.fd, &o);
 		s.ring[r].bytes = o.bytes;
 		ASSERT_NE(NULL, s.ring[r].at);
@@ -425,7 +572,7 @@ TEST_F_TIMEOUT(hawk, scribbling_harms_nobody, 600)
 	for (r = 0; r < SCRIBBLERS; r++)
 		ASSERT_EQ(0, pthread_create(&s.thread[r], NULL, scribbler, &s));
 	for (i = 0; i < rounds; i++)
-		use(&s, &seed, self->win);
+		use(&s, &seed, win);
 	__atomic_store_n(&s.stop, true, __ATOMIC_RELAXED);
 	for (r = 0; r < SCRIBBLERS; r++)
 		pthread_join(s.thread[r], NULL);
@@ -439,7 +586,10 @@ TEST_F_TIMEOUT(hawk, scribbling_harms_nobody, 600)
 		EXPECT_EQ(0, draft_close(s.fd, r, NULL)) TH_LOG("whatever its head says");
 	}
 	EXPECT_EQ(0, stat_pinned(s.fd));
-	EXPECT_NE(0, space_check("-", line, sizeof(line))) TH_LOG("%s", line);
+	munmap(win, HOST_BYTES);
+	EXPECT_NE(0, space_check(NAME, line, sizeof(line))) TH_LOG("%s", line);
+	close(s.fd);
+	EXPECT_EQ(0, space_destroy(self->ctl, NAME));
 }
 
 TEST_HARNESS_MAIN

@@ -271,6 +271,62 @@ static void memory_is_zeroed(void **state)
 	free(s);
 }
 
+/*
+ * A sequence of the device: what is accepted in its ring is visible when it is asked for,
+ * with the bytes that were drafted, and not before; what is rejected never is.
+ */
+static void accepted_becomes_visible(void **state)
+{
+	struct seq *s = malloc(sizeof(*s));
+	struct hawk_item it[(TOKENS_MAX / FX_TOKENS + 2) * ROW_BLOCKS];
+	struct hawk_append room = { .len = 60, .flags = HAWK_APPEND_HIDDEN, .it = it,
+				    .max = sizeof(it) / sizeof(it[0]) };
+	struct hawk_draft_params p = params;
+	struct hawk_kv_params kp;
+	struct hawk_seq_map map;
+	struct hawk_drafts *other;
+	struct hawk_seg seg;
+	uint32_t i, n = 0;
+
+	(void)state;
+	memset(s, 0, sizeof(*s));
+	s->rng = SEED;
+	fx_open(&s->f, 32 * MIB, 0);
+	hawk_kv_close(s->f.kv);
+	kp = fx_params(&s->f);
+	kp.seqs = 4;
+	kp.planes = PLANES;
+	kp.token_bytes = TOKEN_BYTES;
+	assert_ok(hawk_kv_create(s->f.h, &kp, &s->f.kv));
+	assert_ok(hawk_seq_new(s->f.kv, 0, &room.seq));
+	assert_ok(hawk_seq_append(s->f.kv, &room));
+	for (i = 0; i < room.n; i++)
+		s->addr[i] = hawk_addr(s->f.kv, it[i].vt);
+	p.seq = room.seq + 1;
+	assert_int_equal(hawk_draft_open(s->f.kv, &p, &s->d), -ENOENT);
+	p.seq = room.seq;
+	assert_ok(hawk_draft_open(s->f.kv, &p, &s->d));
+	assert_int_equal(hawk_draft_open(s->f.kv, &p, &other), -EBUSY);
+	while (s->n < 50) {
+		assert_int_equal(draft(s, 7, ++n), 7);
+		i = below(s, 8);
+		if (i)
+			accept(s, i, n);
+		else
+			hawk_draft_reject(s->d);
+		assert_int_equal(hawk_seq_segs(s->f.kv, room.seq, &seg, 1, &map), s->n ? 1 : 0);
+		assert_int_equal(map.len, s->n);
+		assert_int_equal(map.hidden, 60 - s->n);
+		assert_true(!s->n || (seg.len == s->n && seg.tok == room.tok));
+	}
+	check_blocks(s);
+	hawk_draft_close(s->d);
+	assert_int_equal(hawk_seq_truncate(s->f.kv, room.seq, s->n) >= 0, 1);
+	assert_ok(hawk_draft_open(s->f.kv, &p, &s->d));
+	seq_close(s);
+	free(s);
+}
+
 static void *open_and_close(void *arg)
 {
 	struct hawk_drafts *d;
@@ -307,6 +363,7 @@ int main(void)
 		cmocka_unit_test(wrong_arguments),
 		cmocka_unit_test(rings_are_counted),
 		cmocka_unit_test(memory_is_zeroed),
+		cmocka_unit_test(accepted_becomes_visible),
 		cmocka_unit_test(rings_of_threads),
 	};
 
