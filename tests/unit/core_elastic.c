@@ -164,7 +164,7 @@ static int teardown(void **state)
 static void look(u32 seq)
 {
 	t.map = (struct hawk_seq_map){ .seq = seq, .count = ARRAY_SIZE(t.seg) };
-	assert_int_equal(hawk_seq_map(t.x.s, &t.map, t.seg, 0), 0);
+	assert_int_equal(hawk_seq_map(t.x.s, &t.map, t.seg), 0);
 }
 
 /* One call of the walk, its moves carried out.  Return: how many. */
