@@ -161,7 +161,7 @@ static void visit(struct sim_client *c, struct sim_space *sp, const struct sim_s
 		reap(sp);
 		return;
 	}
-	EXPECT(!hawk_seq_map(sp->s, &map, seg, 0));
+	EXPECT(!hawk_seq_map(sp->s, &map, seg));
 	if (!map.count)
 		return;
 	i = sim_below(map.count);
@@ -391,7 +391,7 @@ static void map_check(struct sim_space *sp, const struct sim_seq *q)
 	struct hawk_seq_map map = { .seq = q->handle, .count = SIM_TOKENS };
 	u32 i, j, visible = 0;
 
-	EXPECT(!hawk_seq_map(sp->s, &map, seg, 0));
+	EXPECT(!hawk_seq_map(sp->s, &map, seg));
 	EXPECT(map.len == q->len && !map.hidden);
 	for (i = 0; i < map.count; i++)
 		for (j = 0; j < seg[i].len; j++) {
