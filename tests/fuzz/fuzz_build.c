@@ -81,9 +81,16 @@ size_t build_space_create(struct hawk_space_create *s, const struct fuzz_call *c
 	s->block_tokens = 16;
 	s->layers = 2;
 	s->head_groups = 1;
+	if (c->a[0] & 8) {
+		s->flags = HAWK_SPACE_SHIFT;
+		s->seqs = 8;
+		s->segs = c->a[0] & 4 ? 40 : 0;
+		s->planes = 2;
+		s->token_bytes = s->block_bytes / 32;
+	}
 	s->buckets = c->a[0] & 16 ? 0 : 2;
 	if (c->a[4]) {
-		s->flags = HAWK_SPACE_NAMED;
+		s->flags |= HAWK_SPACE_NAMED;
 		s->mode = c->a[5] ? c->a[5] : 0666;
 		build_name(s->name, c->a[1]);
 	}
@@ -252,6 +259,66 @@ static size_t build_gather(struct hawk_gather *s, const struct fuzz_call *c)
 	return sizeof(*s);
 }
 
+/* Sequences of the first few numbers in their first lives, or the one before. */
+static uint32_t fuzz_seq(uint64_t n)
+{
+	return n < 256 ? n % 3 ? HAWK_SEQ_LAST : 1u << 16 | n % 8 : n;
+}
+
+/* Operations that follow from one another, so that some of them succeed. */
+static size_t build_seq(struct hawk_seq_batch *s, const struct fuzz_call *c)
+{
+	static struct hawk_seq_op list[HAWK_BATCH_MAX + 1];
+	uint32_t n = c->a[1] < HAWK_BATCH_MAX ? c->a[1] : HAWK_BATCH_MAX + 1, i;
+
+	memset(list, 0, n * sizeof(list[0]));
+	for (i = 0; i < n; i++) {
+		struct hawk_seq_op *op = &list[i];
+		uint32_t x = (uint32_t)(c->a[0] + i * 7 + c->a[3] * i * i);
+
+		op->op = x % 11;
+		op->seq = fuzz_seq(c->a[2] + i);
+		switch (op->op) {
+		case HAWK_SEQ_APPEND:
+		case HAWK_SEQ_RESERVE:
+			op->pos = x % 97;
+			/* fallthrough */
+		case HAWK_SEQ_ADVANCE:
+		case HAWK_SEQ_TRUNCATE:
+			op->len = c->a[4] < 256 ? c->a[4] + i % 40 : c->a[4];
+			break;
+		case HAWK_SEQ_COMPOSE:
+		case HAWK_SEQ_FORK:
+			op->src = fuzz_seq(c->a[3] + i);
+			if (op->op == HAWK_SEQ_FORK)
+				break;
+			/* fallthrough */
+		case HAWK_SEQ_DROP:
+		case HAWK_SEQ_REPOS:
+			op->start = x % 20;
+			op->end = op->start + c->a[4];
+			op->shift = op->op == HAWK_SEQ_DROP ? 0 : (int32_t)(x % 9) - 4;
+		}
+		if (c->a[5] & 4)
+			op->flags = c->a[5];
+	}
+	s->count = c->a[1];
+	s->ops = place_items(c, list, n * sizeof(list[0]));
+	return sizeof(*s);
+}
+
+static size_t build_seq_map(struct hawk_seq_map *s, const struct fuzz_call *c)
+{
+	static struct hawk_seg segs[HAWK_BATCH_MAX];
+
+	s->seq = 1u << 16 | c->a[2] % 8;
+	if (c->a[2] >= 256)
+		s->seq = c->a[2];
+	s->count = c->a[1] < HAWK_BATCH_MAX ? c->a[1] : HAWK_BATCH_MAX;
+	s->segs = place_items(c, segs, s->count * sizeof(segs[0]));
+	return sizeof(*s);
+}
+
 /* The structure of command @c->nr. Return: its own size. */
 size_t build_struct(void *buf, const struct fuzz_call *c)
 {
@@ -293,6 +360,8 @@ size_t build_struct(void *buf, const struct fuzz_call *c)
 		((struct hawk_draft_close *)buf)->id = c->a[0];
 		return sizeof(struct hawk_draft_close);
 	case HAWK_IOC_GATHER: return build_gather(buf, c);
+	case HAWK_IOC_SEQ: return build_seq(buf, c);
+	case HAWK_IOC_SEQ_MAP: return build_seq_map(buf, c);
 	case HAWK_IOC_LEASE_RELEASE:
 		((struct hawk_lease_release *)buf)->lease = c->a[0];
 		return sizeof(struct hawk_lease_release);
@@ -313,6 +382,8 @@ void build_tame(void *buf, const struct fuzz_call *c)
 	struct hawk_space_create *sc = buf;
 	struct hawk_tier_add *ta = buf;
 	static const struct fuzz_call good = { .items = PTR_GOOD };
+	struct hawk_seq_batch *sq = buf;
+	struct hawk_seq_map *sm = buf;
 	struct hawk_batch *b = buf;
 	uint8_t nr = c->nr;
 
@@ -320,6 +391,14 @@ void build_tame(void *buf, const struct fuzz_call *c)
 	    c->items == PTR_MAPPED &&
 	    (uint64_t)b->count * sizeof(struct hawk_item) > world.map[c->slot].bytes)
 		b->items = place_items(&good, NULL, 0);
+	if (nr == _IOC_NR(HAWK_IOC_SEQ) && c->items == PTR_MAPPED &&
+	    (uint64_t)sq->count * sizeof(struct hawk_seq_op) > world.map[c->slot].bytes)
+		sq->ops = place_items(&good, NULL, 0);
+	if (nr == _IOC_NR(HAWK_IOC_SEQ_MAP) && c->items == PTR_MAPPED &&
+	    (uint64_t)sm->count * sizeof(struct hawk_seg) > world.map[c->slot].bytes)
+		sm->segs = place_items(&good, NULL, 0);
+	if (nr == _IOC_NR(HAWK_IOC_SPACE_CREATE) && sc->seqs > 64 && sc->seqs <= HAWK_SEQS_MAX)
+		sc->seqs &= 63;
 	if (nr == _IOC_NR(HAWK_IOC_TIER_ADD) && ta->kind == HAWK_TIER_HOST &&
 	    ta->bytes > 8 * CHUNK && ta->bytes < 1ull << 43)
 		ta->bytes = CHUNK;

@@ -254,6 +254,50 @@ static int draft_close(env *e)
 SWEEP(draft_open, .call = draft_open, .undo = draft_close)
 SWEEP(draft_close, .prepare = draft_open, .call = draft_close, .undo = draft_close)
 
+/* ---- sequences ---- */
+
+/* A sequence that is lost by each failure would be one too many soon. */
+static int seq_make(env *e)
+{
+	struct hawk_seq_op op[] = {
+		{ .op = HAWK_SEQ_NEW },
+		{ .op = HAWK_SEQ_APPEND, .seq = HAWK_SEQ_LAST, .len = 40 },
+		{ .op = HAWK_SEQ_DROP, .seq = HAWK_SEQ_LAST, .start = 3, .end = 30 },
+		{ .op = HAWK_SEQ_FORK, .src = HAWK_SEQ_LAST },
+		{ .op = HAWK_SEQ_FREE, .seq = HAWK_SEQ_LAST },
+	};
+	struct hawk_seq_batch b = { .size = sizeof(b), .count = 5, .ops = (uintptr_t)op };
+	int ret = dev_call(e->fd, HAWK_IOC_SEQ, &b);
+
+	if (ret)
+		return ret;
+	e->seq = op[0].seq;
+	return b.done == 5 ? 0 : -EINVAL;
+}
+
+static int seq_map(env *e)
+{
+	struct hawk_seg seg[SEQS * 8];
+	struct hawk_seq_map m = {
+		.size = sizeof(m), .seq = e->seq, .count = SEQS * 8, .segs = (uintptr_t)seg,
+	};
+
+	return dev_call(e->fd, HAWK_IOC_SEQ_MAP, &m) ?: m.count == 2 ? 0 : -EINVAL;
+}
+
+static int seq_undo(env *e)
+{
+	struct hawk_seq_op op = { .op = HAWK_SEQ_FREE, .seq = e->seq };
+	struct hawk_seq_batch b = { .size = sizeof(b), .count = 1, .ops = (uintptr_t)&op };
+	int ret = e->seq ? dev_call(e->fd, HAWK_IOC_SEQ, &b) ?: op.status : 0;
+
+	e->seq = 0;
+	return ret;
+}
+
+SWEEP(seq, .call = seq_make, .undo = seq_undo)
+SWEEP(seq_map, .prepare = seq_make, .call = seq_map, .undo = seq_undo)
+
 /* ---- mappings ---- */
 
 static int map_at(env *e, uint64_t offset, size_t bytes, int prot)

@@ -30,6 +30,7 @@
 #define FLASH_BYTES	(8 * MIB)
 #define FEW		8u			/* blocks of a space that all stay in DRAM */
 #define MANY		(TIER_BLOCKS + 64)	/* of one whose first are on flash */
+#define SEQS		4u			/* fewer than a sweep has failures */
 #define RING		16u			/* entries; fewer than there are failures */
 #define NEW		1000u			/* number of a block that a step makes */
 #define NAME		"test-fail-nth"
@@ -53,6 +54,7 @@ FIXTURE(nth) {
 	size_t map_bytes;
 	uint64_t lease, lease_ends;
 	uint64_t export_id;
+	uint32_t seq;		/* a sequence that a step has made, or 0 */
 	uint32_t frame;
 	uint32_t batch;		/* number of the latest asynchronous batch */
 	void *uring;		/* struct io_uring of the steps that use one */
@@ -140,6 +142,7 @@ static inline int make_space(env *e, uint32_t blocks)
 	int ret;
 
 	sc.quota[e->host].max_bytes = TIER_BYTES;
+	sc.seqs = SEQS;
 	if (blocks == MANY)
 		sc.quota[e->blk].max_bytes = FLASH_BYTES;
 	e->blocks = blocks;
