@@ -1000,7 +1000,10 @@ struct hawk_seq_op {
  * @ops: pointer to &struct hawk_seq_op [@count]
  *
  * A sequence ends with the file that made it, unless HAWK_SEQ_KEEP was given.  All
- * files of the space may use it.  EOPNOTSUPP: the space was made without sequences.
+ * files of the space may use it.  A signal ends the call behind an operation: the others
+ * have ECANCELED then.  EOPNOTSUPP: the space was made without sequences; EACCES: the
+ * file may not write; EINTR: a signal came before anything was done; EFAULT: sequences
+ * that it made have been freed again.
  */
 struct hawk_seq_batch {
 	__u32 size;
@@ -1025,7 +1028,11 @@ struct hawk_seq_batch {
  *	one not counted
  * @gen: out, generation
  *
- * E2BIG: there are more segments than room, @count tells how many; ENOENT.
+ * Compaction may put other blocks in the place of these at any time: pin them, ask again,
+ * and if @gen is the same they are the right ones, and stay so while they are pinned.
+ *
+ * E2BIG: there are more segments than room, @count tells how many; ENOENT; EOPNOTSUPP:
+ * the space was made without sequences.
  */
 struct hawk_seq_map {
 	__u32 size;

@@ -4,7 +4,7 @@
  *
  * A writer puts blocks by key, so others are evicted; it gets some back from flash,
  * at once or asynchronously, keeps pins and leases, exports blocks for good or until
- * they are wanted back.  A reader gets blocks by key through its own mapping and
+ * they are wanted back, and edits sequences.  A reader gets blocks by key through its own mapping and
  * compares the bytes.  The writer is killed at a random moment, HAWK_KILL_N times
  * (default 1000); the seed is HAWK_KILL_SEED (printed).  After each death nothing is
  * pinned, exported or announced, every block is sound, every chunk is somebody's; in
@@ -31,6 +31,7 @@
 #define NAME		"test-kill"
 #define HELD		16u		/* pins that the writer keeps */
 #define RING		32u
+#define SEQS		8u
 #define EXPORTS		6u		/* exports that the writer keeps */
 #define EXPORT_MAX	4u		/* blocks of one */
 #define EXPORT_TRIES	16u		/* not every block is there */
@@ -68,6 +69,7 @@ FIXTURE_SETUP(kill)
 	sc.flags = HAWK_SPACE_NAMED;
 	sc.mode = 0600;
 	sc.buckets = 4;
+	sc.seqs = SEQS;
 	strcpy((char *)sc.name, NAME);
 	ASSERT_EQ(0, dev_call(self->fd, HAWK_IOC_SPACE_CREATE, &sc));
 	self->win = map_area(self->fd, HAWK_MMAP_TIER(self->host), HOST_BYTES, PROT_READ);
@@ -177,6 +179,35 @@ static void export_things(int fd, struct life *life, unsigned int *seed)
 	life->open++;
 }
 
+/* A sequence with a block of its own, forked, edited; one more often than there is room. */
+static void edit_sequences(int fd, unsigned int *seed)
+{
+	uint32_t a = rand_r(seed) % 40, len = a + 1 + rand_r(seed) % 30;
+	struct hawk_seq_op op[] = {
+		{ .op = HAWK_SEQ_NEW },
+		{ .op = HAWK_SEQ_APPEND, .seq = HAWK_SEQ_LAST, .len = len },
+		{ .op = HAWK_SEQ_FORK, .src = HAWK_SEQ_LAST },
+		{ .op = HAWK_SEQ_DROP, .seq = HAWK_SEQ_LAST, .start = a, .end = len },
+		{ .op = HAWK_SEQ_COMPOSE, .seq = HAWK_SEQ_LAST, .src = HAWK_SEQ_LAST, .end = 1 },
+		{ .op = HAWK_SEQ_FREE },
+	};
+	struct hawk_seq_batch b = { .size = sizeof(b), .count = 5, .ops = (uintptr_t)op };
+	uint64_t lid;
+
+	if (dev_call(fd, HAWK_IOC_SEQ, &b))
+		_exit(9);
+	lid = HAWK_LID(op[1].run, 0, 0, op[1].tok);
+	if (!op[1].status && !lid_call(fd, HAWK_IOC_ALLOC, lid))
+		lid_call(fd, HAWK_IOC_PUT, lid);
+	if (op[0].status || rand_r(seed) % 4)
+		return;
+	op[5].seq = op[0].seq;
+	b.count = 1;
+	b.ops = (uintptr_t)&op[5];
+	if (dev_call(fd, HAWK_IOC_SEQ, &b) || op[5].status)
+		_exit(10);
+}
+
 /* Replaces random blocks until it is killed; exits only when something is wrong. */
 static void writer(uint32_t host, struct life *life, unsigned int seed)
 {
@@ -197,6 +228,7 @@ static void writer(uint32_t host, struct life *life, unsigned int seed)
 		for (i = 0; !i || (!life->open && i < EXPORT_TRIES); i++)
 			export_things(fd, life, &seed);
 		hold_things(fd, ring, &seed);
+		edit_sequences(fd, &seed);
 		for (i = 0; i < BATCH; i++) {
 			k = (rand_r(&seed) % (KEYS / BATCH)) * BATCH + i;
 			by[i] = key_item(k);

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <sys/resource.h>
@@ -557,6 +558,83 @@ TEST_F_TIMEOUT(tiers, lock_waits, 600)
 	EXPECT_NE(NULL, strstr(p, "caller=hawk_")) TH_LOG("%.100s", p);
 	free(trace);
 	close(h.fd);
+}
+
+/* ---- sequences ---- */
+
+#define ROWS	10u	/* of which half of each is dropped */
+
+/* A sequence of ROWS rows of blocks: its number, or 0. */
+static uint32_t make_sequence(int fd)
+{
+	struct hawk_seq_op op[] = {
+		{ .op = HAWK_SEQ_NEW },
+		{ .op = HAWK_SEQ_APPEND, .seq = HAWK_SEQ_LAST, .len = ROWS * TOKENS },
+	};
+	struct hawk_seq_batch b = { .size = sizeof(b), .count = 2, .ops = (uintptr_t)op };
+	struct hawk_item it;
+	uint32_t i;
+
+	if (dev_call(fd, HAWK_IOC_SEQ, &b) || b.done != 2)
+		return 0;
+	for (i = 0; i < 2 * ROWS; i++) {
+		it = (struct hawk_item){ .lid = HAWK_LID(op[1].run, i % 2, 0, i / 2 * TOKENS) };
+		if (one(fd, HAWK_IOC_ALLOC, 0, &it))
+			return 0;
+		it.vt = 0;
+		if (one(fd, HAWK_IOC_PUT, 0, &it))
+			return 0;
+	}
+	return op[0].seq;
+}
+
+/* Each operation has an event, refused ones too, and so has a compaction. */
+TEST_F_TIMEOUT(tiers, sequences, 600)
+{
+	struct hawk_space_create sc = space_args(1024);
+	struct hawk_seq_op op[ROWS + 1];
+	struct hawk_seq_batch b = { .size = sizeof(b), .count = ROWS + 1, .ops = (uintptr_t)op };
+	int fd = dev_open(O_RDWR);
+	char *trace = NULL;
+	const char *p;
+	uint32_t seq, i;
+
+	if (access(TRACEFS "/events/hawk", F_OK))
+		SKIP(return, "no events/hawk in " TRACEFS " (is tracefs mounted?)");
+	sc.quota[self->host].max_bytes = HOST_BYTES;
+	sc.seqs = 4;
+	sc.planes = 1;
+	sc.token_bytes = BLOCK / TOKENS;
+	ASSERT_EQ(0, dev_call(fd, HAWK_IOC_SPACE_CREATE, &sc));
+	ASSERT_TRUE(trace_start("enable"));
+	seq = make_sequence(fd);
+	ASSERT_NE(0, seq);
+	for (i = 0; i < ROWS; i++)
+		op[i] = (struct hawk_seq_op){
+			.op = HAWK_SEQ_DROP, .seq = seq, .start = i * TOKENS,
+			.end = i * TOKENS + TOKENS / 2 + 1,
+		};
+	op[ROWS] = op[0];
+	op[ROWS].end = ROWS * TOKENS + 1;
+	ASSERT_EQ(0, dev_call(fd, HAWK_IOC_SEQ, &b));
+	EXPECT_EQ(ROWS, b.done);
+	do {
+		free(trace);
+		poll(NULL, 0, 20);
+		trace = read_trace();
+	} while (!events(trace, "hawk_seq_compact", &p, "seq=%u ret=0", seq));
+	EXPECT_LT(0, number(p, "rows"));
+	EXPECT_LT(0, number(p, "copies"));
+	EXPECT_LT(0, number(p, "frames"));
+	EXPECT_EQ(1, events(trace, "hawk_seq", NULL, "op=new seq=%u pid=%d ret=0", seq, getpid()));
+	EXPECT_EQ(1, events(trace, "hawk_seq", NULL, "op=append seq=%u len=%u ret=0", seq,
+			    ROWS * TOKENS));
+	EXPECT_EQ(1, events(trace, "hawk_seq", NULL, "op=drop seq=%u start=%u end=%u frames=0 ret=0",
+			    seq, TOKENS, TOKENS + TOKENS / 2 + 1));
+	EXPECT_EQ(1, events(trace, "hawk_seq", NULL, "op=drop seq=%u ret=%d", seq, -EINVAL));
+	EXPECT_EQ(0, trace_stop());
+	free(trace);
+	close(fd);
 }
 
 /* Fields of an event that its entry, a paragraph of the document, does not name. */
