@@ -18,7 +18,7 @@
  */
 #include "seq.h"
 
-#define REAP_VISITS	65536	/* nodes looked at before the lock is let go */
+#define REAP_VISITS	16384	/* nodes looked at before the lock is let go, about */
 
 /* ---- ranges ---- */
 
@@ -257,9 +257,9 @@ static u32 row_lids(const struct hawk_space *s)
 
 /*
  * Go on from @row over rows that are shown, and from there to the next that is.
- * Return: nodes looked at; @row is dead unless they were too many.
+ * Return: false: too many nodes, go on from @row later; true: @row is dead, or @end.
  */
-static u32 dead_rows(const struct hawk_seqs *q, const struct hawk_run *r, u32 *row, u32 *end)
+static bool dead_rows(const struct hawk_seqs *q, const struct hawk_run *r, u32 *row, u32 *end)
 {
 	const struct hawk_node *n;
 	u32 nr, visits = 0, first, last, from;
@@ -273,13 +273,15 @@ static u32 dead_rows(const struct hawk_seqs *q, const struct hawk_run *r, u32 *r
 				*row = last;
 		}
 	} while (from != *row && *row < *end && visits < REAP_VISITS);
+	if (from != *row && *row < *end)
+		return false;
 	for (nr = r->head; nr != HAWK_NONE && *row < *end; nr = n->run_next) {
 		n = &q->node[nr];
 		first = n->seg.tok / q->block_tokens;
 		if (first > *row && first < *end)
 			*end = first;
 	}
-	return visits;
+	return true;
 }
 
 /* Take dead rows out of the ranges of a run.  Return: false: none this time. */
@@ -298,7 +300,7 @@ static bool stretch_take(struct hawk_space *s, struct stretch *st, u32 rows)
 	range = &r->range[i];
 	st->row = range->row;
 	st->end = range->end;
-	if (dead_rows(s->seqs, r, &st->row, &st->end) >= REAP_VISITS || st->row >= st->end)
+	if (!dead_rows(s->seqs, r, &st->row, &st->end) || st->row >= st->end)
 		st->end = st->row;
 	else if ((u64)(st->end - st->row) * row_lids(s) <= s->max_maps &&
 		 st->end - st->row > rows)
@@ -397,6 +399,9 @@ bool hawk_seq_reap(struct hawk_space *s, u32 budget, u32 *freed)
 		if (!stretch_take(s, &st, rows)) {
 			hawk_run_settle(s, st.run);
 			done++;
+			hawk_unlock(&q->lock);
+			hawk_relax();
+			hawk_lock(&q->lock);
 			continue;
 		}
 		st.run->reapers++;

@@ -743,6 +743,39 @@ static void busy_rows(void **state)
 	seqs_check(&x);
 }
 
+/* So many segments show a run that looking at all of them is more than one piece of work. */
+static void crowded_run(void **state)
+{
+	struct hawk_seq_op op = { .op = HAWK_SEQ_FREE };
+	u32 a, b, i, n, frames = 0;
+	struct seqs y;
+
+	(void)state;
+	seqs_init(&y, 16, 10 * HAWK_SEQ_SEGS_MAX, 1);
+	a = seqs_new(&y);
+	assert_int_equal(seqs_append(&y, HAWK_SEQ_APPEND, a, 3 * SEQ_BT, 0, NULL), 0);
+	op.seq = seqs_fork(&y, a);
+	assert_int_equal(seqs_truncate(&y, a, 2), 0);
+	for (n = 2; n <= HAWK_SEQ_SEGS_MAX; n *= 2)
+		assert_int_equal(seqs_compose(&y, a, a, 0, n, 0), 0);
+	for (i = 0; i < 8; i++) {
+		b = seqs_new(&y);
+		assert_int_equal(seqs_compose(&y, b, a, 0, n, 0), 0);
+	}
+	assert_int_equal(seqs_lids(&y), 3 * SEQ_LIDS);
+	assert_int_equal(hawk_seq_do(y.s, SEQ_OWNER, &op), 0);
+	for (i = 0; i < 100 && hawk_seq_reap(y.s, 10, &frames); i++)
+		;
+	assert_int_equal(frames, 2 * SEQ_LIDS);
+	assert_false(hawk_seq_due(y.s));
+	while (hawk_seq_end_owner(y.s, SEQ_OWNER))
+		;
+	while (hawk_seq_reap(y.s, 10, &frames))
+		;
+	assert_int_equal(seqs_lids(&y), 0);
+	seqs_fini(&y);
+}
+
 /* LIDs of sequences are the engine's: what can be put where. */
 static void lids(void **state)
 {
@@ -802,6 +835,7 @@ int main(void)
 		T(truncates), T(truncate_pinned), T(composes), T(members),
 		T(exhausted), T(runs_exhausted), T(long_history), T(busy_rows), T(lids),
 		T(owners), cmocka_unit_test(space_kinds),
+		cmocka_unit_test(crowded_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
