@@ -157,6 +157,7 @@ static void hawk_gather_abandon(struct hawk_gather_call *c)
 
 	for (i = 0; i < c->set.n; i++)
 		hawk_gather_done(c->as->space, &c->set, i, -ECANCELED, false);
+	hawk_tidy_waiting(c->as);
 	hawk_gather_unpin(c);
 	hawk_gather_put(c);
 }

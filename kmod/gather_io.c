@@ -117,8 +117,10 @@ static void hawk_gather_left(struct hawk_gather_call *c)
 {
 	struct hawk_as *as = hawk_as_get(c->as);
 
-	if (atomic_dec_and_test(&c->left))
+	if (atomic_dec_and_test(&c->left)) {
 		hawk_gather_over(c);
+		hawk_tidy_waiting(as);	/* what has been read may have been dropped */
+	}
 	hawk_gather_put(c);
 	atomic64_inc(&as->events);
 	atomic_dec(&as->active);

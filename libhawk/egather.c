@@ -220,6 +220,7 @@ static void transfer_all(struct egather *g, const bool *stop)
 			copy_run(g, r);
 	}
 	eio_finish(g->kv->sp->e, io, &reads.kind);
+	seqs_waiting(g->kv->sp);	/* what has been read may have been dropped */
 }
 
 /* ---- the call ---- */
@@ -278,6 +279,7 @@ static void give_back(struct egather *g)
 	for (at = 0; at < g->set.n; at++)
 		hawk_gather_done(g->kv->sp->space, &g->set, at, -ECANCELED, false);
 	moved_note(g->kv->sp->e);
+	seqs_waiting(g->kv->sp);
 }
 
 /* It will not begin. */

@@ -180,6 +180,7 @@ void hawk_block_read_end(struct hawk_space *s, const struct hawk_read *r, bool b
 	hawk_lock(&s->bucket[home].lock);
 	hawk_assert(blk->gen == r->ref.gen && blk->reads);
 	blk->reads--;
+	hawk_seq_unbusy(s);
 	if (bad && blk->state == HAWK_BLOCK_FLASH)
 		read_failed(s, blk);
 	else if (blk->state == HAWK_BLOCK_DYING && !hawk_block_in_use(blk))

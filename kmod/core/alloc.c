@@ -228,6 +228,7 @@ static int block_fork(struct hawk_space *s, u64 lid, u64 new_lid)
 		leased = true;
 		ret = fork_locked(s, blk, new_lid, &w);
 		blk->leases -= ret != -ENOBUFS;
+		hawk_seq_unbusy(s);
 		hawk_pair_unlock(s, home, hawk_home(s, new_lid));
 		hawk_map_reap(s, hawk_home(s, new_lid));
 		if (ret != -ENOBUFS)
@@ -258,15 +259,18 @@ int hawk_lid_free(struct hawk_space *s, u64 lid, bool *ended)
 
 	if (lid_check(s, &lid))
 		return -EINVAL;
+again:
 	if (!lid_to_ref(s, lid, &ref, &home))
 		return -ENOENT;
 	blk = ref_lock_pair(s, ref, home, lid);
 	if (!blk)
-		return -ENOENT;
+		goto again;
 	m = hawk_map_find(s, lid, hawk_map_chain(s, lid));
 	if (!m || m->block != ref.block) {
-		ret = -ENOENT;
-	} else if (blk->nmaps > 1) {
+		hawk_pair_unlock(s, home, hawk_home(s, lid));
+		goto again;	/* gone, or an unshare gave it another block meanwhile */
+	}
+	if (blk->nmaps > 1) {
 		hawk_vtlb_del(s, m);
 		hawk_map_remove(s, m);
 	} else if (blk->pins || blk->leases || blk->reads) {

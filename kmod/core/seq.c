@@ -86,7 +86,7 @@ void hawk_seqs_destroy(struct hawk_space *s)
 
 /* ---- what operations are made of ---- */
 
-/* A pin or a lease has ended, or what was in flight: what waits may go now. */
+/* A pin, a lease or a read has ended, or what was in flight: what waits may go now. */
 void hawk_seq_unbusy(struct hawk_space *s)
 {
 	if (s->seqs && unlikely(hawk_load(&s->seqs->waiting)))

@@ -77,7 +77,7 @@ enum hawk_run_queue {
 struct hawk_range {
 	u32 row;
 	u32 end;
-	bool busy;		/* pinned or leased when looked at last */
+	bool busy;		/* pinned, leased or being read when looked at last */
 };
 
 /*
@@ -120,7 +120,7 @@ struct hawk_seqs {
 	u32 reaping;		/* threads that free LIDs now */
 	u8 dead;		/* there are ranges to look at; read without the lock */
 	u8 waiting;		/* a row is or may become busy; read without the lock */
-	u8 again;		/* a pin or lease has ended since; no lock */
+	u8 again;		/* a pin, lease or read has ended since; no lock */
 	u32 wakes;		/* times that those that wait were looked at once more */
 	struct hawk_elastic *elastic;
 	u32 pick;		/* where the search for compaction goes on */

@@ -743,6 +743,41 @@ static void busy_rows(void **state)
 	seqs_check(&x);
 }
 
+/* A block on flash that is being read when its sequence ends goes when it has been read. */
+static void read_rows(void **state)
+{
+	struct hawk_space_params p = {
+		.block_bytes = 64 << 10, .block_tokens = SEQ_BT, .max_blocks = 256,
+		.buckets = 4, .layers = SEQ_LAYERS, .head_groups = SEQ_HEADS, .seqs = 2,
+	};
+	u32 a, i, frames = 0;
+	struct seqs y = { .s = NULL };
+	struct hawk_read r;
+
+	(void)state;
+	host_init(&y.h, 1);
+	p.quota_max[host_tier(&y.h, HAWK_TIER_HOST, 1)] = 1;
+	p.quota_max[host_tier(&y.h, HAWK_TIER_BLK, 8)] = 8;
+	y.s = host_space(&y.h, &p);
+	a = seqs_new(&y);
+	assert_int_equal(seqs_append(&y, HAWK_SEQ_APPEND, a, 4, 0, NULL), 0);
+	for (i = 0; i < 64; i++)
+		assert_int_equal(host_fill(&y.h, y.s, HAWK_LID(1, 0, 0, i * SEQ_BT), NULL, 1, 2), 0);
+	assert_int_equal(hawk_block_read(y.s, HAWK_LID(y.op.run, 0, 0, 0), 3, &r), 0);
+	assert_true(r.flash);
+	assert_int_equal(seqs_free(&y, a), 0);
+	assert_int_equal(seqs_lids(&y), 1);
+	assert_false(hawk_seq_due(y.s));
+	hawk_block_read_end(y.s, &r, false);
+	assert_true(hawk_seq_due(y.s));
+	while (hawk_seq_reap(y.s, 1, &frames))
+		;
+	assert_int_equal(frames, 1);
+	assert_int_equal(seqs_lids(&y), 0);
+	seqs_check(&y);
+	seqs_fini(&y);
+}
+
 /* So many segments show a run that looking at all of them is more than one piece of work. */
 static void crowded_run(void **state)
 {
@@ -834,7 +869,7 @@ int main(void)
 		T(drops), T(reposes),
 		T(truncates), T(truncate_pinned), T(composes), T(members),
 		T(exhausted), T(runs_exhausted), T(long_history), T(busy_rows), T(lids),
-		T(owners), cmocka_unit_test(space_kinds),
+		T(owners), cmocka_unit_test(space_kinds), cmocka_unit_test(read_rows),
 		cmocka_unit_test(crowded_run),
 	};
 
