@@ -831,7 +831,8 @@ struct hawk_elastic_params {
  * struct hawk_elastic_info - what elastic residency does
  * @alpha: share in force, per 65536
  * @target: share that the formula gave last
- * @cap: frames of host tiers that the space may have
+ * @cap: frames of host tiers that the space has or could have now: what others own is not
+ *	among them
  * @used: of these, in use
  * @evicted: blocks evicted by hawk_elastic_step()
  * @reloaded: blocks reloaded by it

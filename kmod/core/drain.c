@@ -120,8 +120,11 @@ static int give_up_host(struct hawk_space *s, struct hawk_block *blk, u32 flags,
 	return 0;
 }
 
-/* A block on flash only comes to host memory that nobody uses.  Return: as above, -ENOSPC. */
-static int move_in(struct hawk_space *s, struct hawk_block *blk, struct hawk_want *w)
+/*
+ * A block on flash only comes to host memory that nobody uses; its home is locked.
+ * Return: -EAGAIN: it is on its way, or the plan is full; -ENOBUFS; -ENOSPC.
+ */
+int hawk_move_in(struct hawk_space *s, struct hawk_block *blk, struct hawk_want *w)
 {
 	u32 t, frame, tiers = hawk_good_tiers(s);
 
@@ -157,7 +160,7 @@ static int give_up_flash(struct hawk_space *s, struct hawk_block *blk, u32 flags
 			hawk_lru_restore(s, blk);	/* no younger, also if it was moved in */
 		return 0;
 	}
-	ret = move_in(s, blk, w);
+	ret = hawk_move_in(s, blk, w);
 	if (ret != -ENOSPC)
 		return ret;
 	if (blk->leases && !(flags & HAWK_DRAIN_DROP))

@@ -5,7 +5,9 @@
  * With alpha, the share that memory has room for, a sequence of S tokens keeps
  * C = base + floor(alpha * (S - base)) of them, base being its first tokens (sinks) and
  * its last ones (window).  The rest goes to flash in the background, coldest first, and
- * comes back when there is room, latest first.
+ * comes back when there is room, latest first.  Memory is what the space owns or could
+ * own now; what others have is not counted on, but a space that evicts for that is
+ * starved (grow.c), so that it gets its share.
  *
  * Alpha.  The formula is taken of the memory in use, which alpha itself changes.  So:
  *
@@ -91,17 +93,16 @@ void hawk_elastic_init(struct hawk_elastic *el)
 
 /* ---- parameters ---- */
 
-/* Frames of host tiers: those that it may have, and those in use. */
+/* Frames of host tiers: those that it has or could have now, and those in use. */
 static void space_use(struct hawk_space *s, u32 *cap, u32 *alloc)
 {
 	u64 frames = 0, used = 0;
-	u32 t, i, limit;
+	u32 t, i;
 
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		if (!(hawk_load(&s->host_tiers) & (1u << t)))
 			continue;
-		limit = hawk_load(&s->win[t].limit);
-		frames += (u64)limit * s->frames_per_chunk;
+		frames += (u64)hawk_window_reach(s, t) * s->frames_per_chunk;
 	}
 	for (i = 0; i < s->nbuckets; i++) {
 		hawk_lock(&s->bucket[i].lock);
@@ -307,6 +308,8 @@ static int block_act(struct hawk_space *s, struct hawk_elastic *el, struct hawk_
 	blk->hold &= ~(1u << (el->cycle + 1) % 3);	/* of the cycle before the last */
 	if (!may_evict(el, blk, now))
 		return 0;
+	if (!hawk_window_has_room(s, blk->htier))
+		hawk_window_starve(s, blk->htier);
 	if (blk->flags & HAWK_BF_FLASH) {
 		hawk_evict_clean(s, blk, w);
 	} else {
@@ -319,13 +322,34 @@ static int block_act(struct hawk_space *s, struct hawk_elastic *el, struct hawk_
 	return 0;
 }
 
-/* Return: 0; -EAGAIN: the plan is full; -ENOBUFS. */
+/* Back to a free frame, if there is one: it must not cost others theirs. */
+static int block_come(struct hawk_space *s, struct hawk_elastic *el, struct hawk_block *blk,
+		      const struct walk_row *r, u64 now, struct hawk_want *w)
+{
+	u32 n = w->plan->n;
+	int ret;
+
+	if (!el->room || (r->kind == ROW_MIDDLE && (!el->reload || el->skip)))
+		return 0;
+	ret = hawk_move_in(s, blk, w);
+	if (ret == -ENOSPC)
+		el->room = 0;
+	if (w->plan->n == n)
+		return ret == -ENOSPC ? 0 : ret;
+	blk->atime = now;
+	el->room--;
+	el->reload -= r->kind == ROW_MIDDLE;
+	hawk_store(&el->reloaded, el->reloaded + 1);
+	return 0;
+}
+
+/* Return: 0; -EAGAIN: the plan is full, or flash grows; -ENOBUFS. */
 static int lid_act(struct hawk_space *s, struct hawk_elastic *el, const struct walk_row *r,
 		   u64 lid, u64 now, struct hawk_plan *plan)
 {
 	struct hawk_want w = { .plan = plan, .ahead = true };
 	struct hawk_block *blk;
-	u32 home, state;
+	u32 home;
 	int ret;
 
 	for (;;) {
@@ -333,25 +357,18 @@ static int lid_act(struct hawk_space *s, struct hawk_elastic *el, const struct w
 		if (!blk)
 			return 0;
 		home = blk->home;
-		state = blk->state;
-		ret = block_act(s, el, blk, r, now, &w);
+		if (blk->state == HAWK_BLOCK_FLASH)
+			ret = block_come(s, el, blk, r, now, &w);
+		else
+			ret = 0;
+		ret = ret ?: block_act(s, el, blk, r, now, &w);
 		hawk_unlock(&s->bucket[home].lock);
 		if (ret != -ENOBUFS)
-			break;
+			return ret;
 		ret = hawk_want_fetch(s, &w, home);
 		if (ret)
 			return ret;
 	}
-	if (ret || state != HAWK_BLOCK_FLASH || !el->room ||
-	    (r->kind == ROW_MIDDLE && (!el->reload || el->skip)))
-		return ret;
-	ret = hawk_block_reload(s, lid, HAWK_TIER_ANY, now, plan);
-	if (ret == -EINPROGRESS) {
-		el->room--;
-		el->reload -= r->kind == ROW_MIDDLE;
-		hawk_store(&el->reloaded, el->reloaded + 1);
-	}
-	return ret == -EAGAIN || ret == -ENOBUFS ? ret : 0;
 }
 
 /* Second pass.  A row that was left in the middle is begun anew. */
@@ -407,6 +424,7 @@ int hawk_elastic_step(struct hawk_space *s, u64 now, struct hawk_plan *plan)
 			cycle_end(s, el);
 			break;
 		}
+		budget--;	/* also sequences without a row are some work */
 		n = rows_fetch(s, el, rows);
 		for (i = 0; i < n && budget; i++) {
 			if (el->act) {

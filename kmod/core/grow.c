@@ -44,6 +44,24 @@ bool hawk_window_has_room(struct hawk_space *s, u32 tier)
 		       (hawk_load(&w->claims) ? 0 : hawk_load(&t->claimed));
 }
 
+/* Without the lock: chunks that it owns, and that it could own now. */
+u32 hawk_window_reach(struct hawk_space *s, u32 tier)
+{
+	const struct hawk_tier *t = &s->engine->tier[tier];
+	const struct hawk_window *w = &s->win[tier];
+	u32 owned = hawk_load(&w->owned), limit = hawk_load(&w->limit), min, kept, more;
+	u32 avail = hawk_load(&t->avail);
+
+	if (owned >= limit)
+		return owned;
+	min = hawk_load(&w->quota_min);
+	more = owned < min ? min - owned : 0;
+	kept = hawk_load(&t->reserved) + (hawk_load(&w->claims) ? 0 : hawk_load(&t->claimed));
+	more += avail > kept ? avail - kept : 0;
+	more = more < avail ? more : avail;
+	return more < limit - owned ? owned + more : limit;
+}
+
 /* Bucket @home wants a chunk: what hawk_space_grow() shall look for. */
 void hawk_window_ask(struct hawk_space *s, u32 tier, u32 home)
 {

@@ -405,6 +405,7 @@ void hawk_chunk_dirty(struct hawk_tier *t, u32 chunk);
 int hawk_window_join(struct hawk_space *s, u32 tier);
 void hawk_window_return(struct hawk_space *s, u32 tier);
 bool hawk_window_has_room(struct hawk_space *s, u32 tier);
+u32 hawk_window_reach(struct hawk_space *s, u32 tier);
 void hawk_window_ask(struct hawk_space *s, u32 tier, u32 home);
 void hawk_window_starve(struct hawk_space *s, u32 tier);
 u32 hawk_window_release(struct hawk_space *s, u32 tier, u32 slot);
@@ -513,6 +514,9 @@ int hawk_room_error(struct hawk_space *s, struct hawk_bucket *b, int ret);
 int hawk_write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
 		     struct hawk_want *w);
 void hawk_evict_clean(struct hawk_space *s, struct hawk_block *blk, const struct hawk_want *w);
+
+/* drain.c */
+int hawk_move_in(struct hawk_space *s, struct hawk_block *blk, struct hawk_want *w);
 
 /* access.c */
 void hawk_reload_start(struct hawk_space *s, struct hawk_block *blk, u32 tier, u32 frame,

@@ -358,6 +358,62 @@ static void parameters(void **state)
 	assert_false(resident(block_of(&t.seg[0], 0)));
 }
 
+/* What others own is not counted on: the rest is shared out, and nothing moves to and fro. */
+static void with_others(void **state)
+{
+	struct hawk_space_params p = {
+		.block_bytes = 64 << 10, .block_tokens = SEQ_BT, .max_blocks = 1024, .buckets = 4,
+	};
+	struct hawk_elastic_params e;
+	struct hawk_elastic_info info;
+	struct hawk_space *other;
+	u64 evictions;
+	u32 i;
+
+	(void)state;
+	p.quota_max[0] = 3;
+	other = host_space(&t.x.h, &p);
+	for (i = 0; i < 96; i++)
+		assert_int_equal(host_fill(&t.x.h, other, HAWK_LID(1, 0, 0, i * SEQ_BT), NULL, 1,
+					   1), 0);
+	with_tokens(200);
+	t.x.now += 1ull << 30;
+	assert_int_equal(hawk_elastic_get(t.x.s, &e, &info), 0);
+	assert_int_equal(info.cap, FRAMES / 4);
+	rest();
+	assert_int_equal(hawk_elastic_get(t.x.s, &e, &info), 0);
+	assert_in_range(info.alpha, ONE / 8, ONE / 2);
+	evictions = t.evictions;
+	for (i = 0; i < 50; i++)
+		assert_int_equal(step(), 0);
+	assert_int_equal(t.evictions, evictions);
+	/* it would have more */
+	assert_true(hawk_space_starved(t.x.s, 0));
+	host_space_end(&t.x.h, other);
+}
+
+/* A step is bounded, also if no sequence has a token. */
+static void empty_ones(void **state)
+{
+	struct hawk_elastic_params p = { .on = true };
+	struct hawk_elastic *el;
+	struct seqs y;
+	u32 i, n = 8192;
+
+	(void)state;
+	seqs_init(&y, n, n, 1);
+	for (i = 0; i < n; i++)
+		assert_int_not_equal(seqs_new(&y), 0);
+	assert_int_equal(hawk_elastic_set(y.s, &p), 0);
+	el = y.s->seqs->elastic;
+	assert_int_equal(hawk_elastic_step(y.s, 1, host_plan(&y.h, HOST_PLAN)), 0);
+	assert_in_range(el->seq, 100, n - 1);
+	for (i = 0; i < 10 && !el->cycle; i++)
+		hawk_elastic_step(y.s, 1, host_plan(&y.h, HOST_PLAN));
+	assert_int_equal(el->cycle, 1);
+	seqs_fini(&y);
+}
+
 /* More is held than there is: it is taken, so that nobody waits for it. */
 static void all_held(void **state)
 {
@@ -431,7 +487,8 @@ int main(void)
 #define T(f)	cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(formula), cmocka_unit_test(settles),
-		T(contracts), T(grows), T(parameters), T(all_held), T(random_run),
+		T(contracts), T(grows), T(parameters), T(all_held), T(with_others), T(random_run),
+		cmocka_unit_test(empty_ones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
