@@ -75,6 +75,8 @@ BUGS = {
         "evict.c", "!s->block[nr].leases && ", ""),
     "blocks of a sequence are freed with their neighbours": (
         "seqrun.c", "if (first > *row && first < *end)", "if (false)"),
+    "a drain takes a frame on flash while a gather reads it": (
+        "drain.c", "\tif (blk->reads)\n", "\tif (false)\n"),
     "a failed write is taken for a good copy": (
         "plan.c", "if (m->result) {", "if (m->result == -ECANCELED) {"),
     "the copy for a writer never lets its pin on the original go": (

@@ -10,12 +10,7 @@
 
 /* ---- tokens ---- */
 
-static u32 cells_per_block(const struct sim_space *sp)
-{
-	return sp->p.block_bytes / (SIM_GRAIN / 2);
-}
-
-static u64 *cells_at(struct sim_space *sp, u32 tier, u64 off)
+u64 *cells_at(struct sim_space *sp, u32 tier, u64 off)
 {
 	struct sim_tier *t = &sim.tier[tier];
 
@@ -79,6 +74,23 @@ void cells_write(struct sim_space *sp, u64 vt, u64 tag)
 	chunk_written(sp, HAWK_VT_TIER(vt), cell);
 }
 
+u64 cells_half(struct sim_space *sp, u64 *dst, const u64 *src, u32 h)
+{
+	u32 k, n = cells_per_block(sp) / 2;
+	u64 sum = 0;
+
+	for (k = h * n; k < (h + 1) * n; k++) {
+		dst[k] = src[k];
+		sum = hawk_mix(sum ^ src[k]);
+	}
+	return sum;
+}
+
+u32 cells_sum(const u64 half[2])
+{
+	return hawk_mix(half[0] + 3 * half[1]);
+}
+
 /* ---- moves ---- */
 
 struct hawk_plan *plan_draw(void)
@@ -115,22 +127,11 @@ static u64 *move_cells(const struct sim_move *mv, bool dst)
 static void half_copy(struct sim_move *mv, u32 h)
 {
 	struct sim_space *sp = &sim.space[mv->space];
-	const u64 *src = move_cells(mv, false);
-	u64 *dst = move_cells(mv, true), sum = 0;
-	u32 k, n = cells_per_block(sp) / 2;
+	u64 *dst = move_cells(mv, true);
 
-	for (k = h * n; k < (h + 1) * n; k++) {
-		dst[k] = src[k];
-		sum = hawk_mix(sum ^ src[k]);
-	}
-	mv->half[h] = sum;
+	mv->half[h] = cells_half(sp, dst, move_cells(mv, false), h);
 	mv->halves |= 1u << h;
 	chunk_written(sp, mv->m.dst_tier, dst);
-}
-
-static u32 move_sum(const struct sim_move *mv)
-{
-	return hawk_mix(mv->half[0] + 3 * mv->half[1]);
 }
 
 /* The source and destination are where the engine said they are. */
@@ -185,9 +186,9 @@ static int move_result(struct sim_move *mv)
 	struct hawk_move *m = &mv->m;
 
 	if (m->kind == HAWK_MOVE_WRITE && !mv->fate)
-		m->crc = move_sum(mv);
+		m->crc = cells_sum(mv->half);
 	if (m->kind == HAWK_MOVE_READ && mv->halves == 3)
-		EXPECT(m->crc == move_sum(mv));
+		EXPECT(m->crc == cells_sum(mv->half));
 	switch (mv->fate) {
 	case -EIO:
 		SAW(move_io);
@@ -273,9 +274,11 @@ bool device_step(void)
 	struct sim_move *mv;
 	u32 i, left;
 
-	if (!sim.nmoves)
+	if (!sim.nmoves && !sim.ntransfers)
 		return false;
-	i = sim_below(sim.nmoves);
+	i = sim_below(sim.nmoves + sim.ntransfers);
+	if (i >= sim.nmoves)
+		return gather_step(i - sim.nmoves);
 	mv = &sim.move[i];
 	if (mv->not_before > sim.event && !sim.space[mv->space].doomed)
 		return false;

@@ -30,6 +30,7 @@ static const struct sim_script scripts[] = {
 	{ "free", 8, { op_free } },
 	{ "free-key", 2, { op_key_free } },
 	{ "peek", 20, { op_vt_load, op_vt_read, op_vt_check } },
+	{ "gather", 14, { op_gather, op_gathered } },
 	{ "stats", 1, { op_stats } },
 };
 
@@ -98,6 +99,9 @@ void client_release(struct sim_client *c, bool died)
 			client_unlease(c, sp, &c->lease[k]);
 		}
 	}
+	if (c->gather && died)
+		SAW(gather_died);
+	gather_leave(c);
 	if (sp)
 		sim.touched[c->space] = true;
 	if (sp && sp->p.seqs && died)

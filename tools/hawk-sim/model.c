@@ -24,7 +24,8 @@ const u8 *sim_key(int k)
 
 bool obj_held(const struct sim_obj *o)
 {
-	return o->pins || o->copies || o->filling || (o->leases && !o->lost && !o->waived);
+	return obj_pinned(o) || o->filling || (o->reads && !o->lost) ||
+	       (o->leases && !o->lost && !o->waived);
 }
 
 int obj_new(struct sim_space *sp, u32 lid, struct hawk_ref ref, u64 vt)
@@ -151,7 +152,7 @@ bool model_look(struct sim_space *sp, u32 lid)
 	}
 	EXPECT(ref.block == o->ref.block && ref.gen == o->ref.gen);
 	EXPECT(hawk_space_translate(sp->s, id) == vt);
-	if (o->pins || o->copies)
+	if (obj_pinned(o))
 		EXPECT(vt == o->vt);
 	tag = cells_read(sp, vt);
 	/* while it is being filled its bytes are its owner's business */
@@ -262,7 +263,7 @@ void model_room(struct sim_space *sp, const struct hawk_plan *plan, int ret)
 	if (ret == -EDQUOT)
 		SAW(no_quota);
 	/* "wait for moves in flight" must not be said when there is none */
-	EXPECT(ret != -EAGAIN || !plan || plan->n || sp->nmoves || sp->ngrants);
+	EXPECT(ret != -EAGAIN || !plan || plan->n || sp->nmoves || sp->ngrants || sp->nreads);
 	/* frames of a chunk that is drained are nobody's */
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (sp->s->win[t].frame && sp->s->win[t].drain != HAWK_NONE)
@@ -298,7 +299,8 @@ static void check_holds(struct sim_space *sp)
 			continue;
 		EXPECT(obj->pins == pins[i] && obj->leases == leases[i]);
 		EXPECT(blk->gen == obj->ref.gen);
-		EXPECT(blk->pins == (u32)obj->pins + obj->copies && blk->leases == obj->leases);
+		EXPECT(blk->pins == (u32)obj->pins + obj->copies + obj->gathers);
+		EXPECT(blk->leases == obj->leases && blk->reads == obj->reads);
 		EXPECT((blk->state == HAWK_BLOCK_FILLING) == obj->filling);
 		EXPECT(blk->nmaps == obj->lids);
 	}
@@ -330,6 +332,6 @@ void model_check(struct sim_space *sp)
 			   count[HAWK_N_RELOAD_ERRORS];
 	}
 	EXPECT(sp->vanished == dropped);
-	/* ended blocks with a move in flight still count */
-	EXPECT(blocks >= live && blocks <= live + sp->nmoves);
+	/* ended blocks with a move in flight, or a reader, still count */
+	EXPECT(blocks >= live && blocks <= live + sp->nmoves + sp->nreads);
 }

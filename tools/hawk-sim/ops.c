@@ -12,12 +12,6 @@ static void note(const struct sim_client *c, const char *what, int arg, int ret,
 	sim_note(what, c - sim.client, c->space, c->lid, arg, ret, vt);
 }
 
-/* Any token of the block names it. */
-static u64 lid_of(const struct sim_space *sp, u32 lid)
-{
-	return sp->id[lid] + sim_below(sp->p.block_tokens);
-}
-
 static struct sim_hold *hold_free(struct sim_hold *h)
 {
 	u32 k;
@@ -307,7 +301,7 @@ enum verdict op_pin(struct sim_client *c, struct sim_space *sp)
 		return OP_QUIT;
 	EXPECT(!sp->obj[o].filling && sim.tier[HAWK_VT_TIER(vt)].kind == HAWK_TIER_HOST);
 	EXPECT(ref.block == sp->obj[o].ref.block && ref.gen == sp->obj[o].ref.gen);
-	EXPECT(!(sp->obj[o].pins + sp->obj[o].copies) || sp->obj[o].vt == vt);
+	EXPECT(!obj_pinned(&sp->obj[o]) || sp->obj[o].vt == vt);
 	sp->obj[o].vt = vt;
 	sp->obj[o].pins++;
 	hold_set(h, sp, o);
@@ -395,7 +389,7 @@ enum verdict op_fork(struct sim_client *c, struct sim_space *sp)
 		return OP_NEXT;
 	}
 	if (ret == -EAGAIN && !sp->obj[o].filling) {
-		EXPECT(sp->nmoves);
+		EXPECT(sp->nmoves || sp->nreads);
 		SAW(lid_lingers);
 		return OP_AGAIN;
 	}
@@ -428,6 +422,7 @@ static void rewrite_done(struct sim_space *sp, struct sim_hold *h, u64 vt)
 	struct sim_obj *o = &sp->obj[h->obj];
 
 	EXPECT(vt == o->vt && o->pins == 1 && !o->leases && !o->copies);
+	EXPECT(!o->gathers && !o->reads);
 	o->filling = true;
 	o->version = ++sim.next_version;
 	h->version = o->version;
@@ -457,7 +452,8 @@ enum verdict op_unshare(struct sim_client *c, struct sim_space *sp)
 	CALLED(unshare, ret);
 	note(c, "unshare", -1, ret, vt);
 	if (ret == -EBUSY) {
-		EXPECT(o->lids == 1 && (o->pins + o->copies > 1 || o->leases));
+		EXPECT(o->lids == 1 && (o->pins + o->copies + o->gathers > 1 || o->leases ||
+					o->reads));
 		SAW(unshare_busy);
 	} else if (ret && o->lids == 1) {
 		/* being filled by another, or written to flash */
@@ -511,7 +507,7 @@ static void free_lid(struct sim_client *c, struct sim_space *sp, u32 lid)
 		sp->lid[lid] = -1;
 		sp->obj[o].lids--;
 		SAW(alias_freed);
-	} else if (sp->obj[o].pins || sp->obj[o].copies || sp->obj[o].leases) {
+	} else if (obj_pinned(&sp->obj[o]) || sp->obj[o].leases || sp->obj[o].reads) {
 		EXPECT(ret == -EBUSY);
 		SAW(free_busy);
 	} else {

@@ -231,7 +231,7 @@ static void drain_step(struct sim_space *sp, u32 tier)
 		leases_waived(sp, tier, d->slot, false);
 	}
 	EXPECT(ret != -EBUSY || (busy && chunk_busy(sp, tier, d->slot)));
-	EXPECT(ret != -EAGAIN || plan->n || sp->nmoves || sp->ngrants);
+	EXPECT(ret != -EAGAIN || plan->n || sp->nmoves || sp->ngrants || sp->nreads);
 	plan_submit(plan);
 	if (ret == -ENOBUFS)
 		space_grow(sp);

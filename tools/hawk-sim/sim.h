@@ -10,6 +10,7 @@
 #ifndef HAWK_SIM_H
 #define HAWK_SIM_H
 
+#include "../../kmod/core/gather.h"
 #include "tally.h"
 
 #define SIM_SPACES	4	/* at one time, at most */
@@ -24,6 +25,9 @@
 #define SIM_GRANTS	4	/* chunks on their way to spaces */
 #define SIM_SEQS	8	/* sequences of a space */
 #define SIM_TOKENS	80	/* of a sequence */
+#define SIM_GATHERS	4	/* under way */
+#define SIM_ROWS	12	/* of a gather */
+#define SIM_RUN		4	/* blocks of a transfer at most */
 #define SIM_ALIASES	256	/* LIDs known to name a copy of another's block */
 #define SIM_TRACE	64	/* events remembered */
 
@@ -58,6 +62,8 @@ struct sim_obj {
 	u8 pins;	/* of clients */
 	u8 copies;	/* moves that copy from or to it: each has a pin */
 	u8 leases;
+	u8 gathers;	/* that read it in memory: each has a pin */
+	u8 reads;	/* gathers that read its copy on flash */
 	bool filling;
 	bool lost;	/* it could not be read back: nothing holds it any more */
 	bool waived;	/* a forced drain may drop it though it is leased */
@@ -97,6 +103,8 @@ struct sim_space {
 	bool doomed;	/* its clients are gone, it ends when its moves have */
 	u32 nmoves;	/* in flight */
 	u32 ngrants;	/* chunks on their way to it */
+	u32 ngathers;	/* that have not ended */
+	u32 nreads;	/* blocks on flash that these read */
 	bool hungry;	/* a call said -ENOBUFS and it has not been grown since */
 	u32 vain;	/* times that there was nothing to grow though it was asked for */
 	u64 vanished;	/* blocks that the engine dropped */
@@ -134,6 +142,47 @@ struct sim_client {
 	u32 version;
 	struct sim_hold pin[SIM_HOLDS];
 	struct sim_hold lease[SIM_HOLDS];
+	struct sim_gather *gather;	/* that it waits for, NULL: none */
+};
+
+/* A block of a gather, and its place in the buffer. */
+struct sim_place {
+	u32 version;	/* of the block when the gather was opened */
+	u64 tag;
+	bool flash;
+	bool done;
+	s32 status;	/* once done */
+	u8 halves;	/* bit mask: copied */
+	u64 half[2];	/* for the checksum */
+	u64 cell[SIM_CELLS];
+};
+
+/* Places that are neighbours in their tier. */
+struct sim_transfer {
+	u32 at;
+	u32 n;
+	u32 again;		/* place that is read once more, HAWK_NONE: none yet */
+	s32 fate;
+	u64 not_before;		/* event: it is stuck until then */
+};
+
+/* A gather; its client may be gone. */
+struct sim_gather {
+	bool used;
+	bool async;		/* its rows are compared at once */
+	u8 space;
+	u32 ntransfers;		/* not ended */
+	struct sim_client *client;	/* NULL: nobody waits for it */
+	struct hawk_gather_set set;
+	u64 lid[SIM_ROWS];
+	s32 want[SIM_ROWS];	/* status of the row, if it is decided at once */
+	u32 version[SIM_ROWS];	/* of its block, 0: none */
+	u32 remap[SIM_ROWS];
+	s32 status[SIM_ROWS];
+	struct hawk_gather_key key[SIM_ROWS];
+	struct hawk_gather_block blk[SIM_ROWS];
+	struct sim_place place[SIM_ROWS];
+	struct sim_transfer transfer[SIM_ROWS];
 };
 
 /* A move in flight: bytes travel in two halves, each at a moment of its own. */
@@ -206,12 +255,14 @@ struct sim {
 	u32 next_move;
 	u32 nmoves;
 	u32 ngrants;
+	u32 ntransfers;		/* of all gathers */
 	struct hawk_engine *e;
 	struct sim_tier tier[HAWK_TIERS_MAX];
 	struct sim_space space[SIM_SPACES];
 	struct sim_client client[SIM_CLIENTS];
 	struct sim_move move[SIM_MOVES];
 	struct sim_grant grant[SIM_GRANTS];
+	struct sim_gather gather[SIM_GATHERS];
 	struct sim_drain drain[SIM_SPACES][HAWK_TIERS_MAX];
 	struct hawk_plan plan;
 	struct hawk_move plan_move[SIM_PLAN];
@@ -281,6 +332,15 @@ void sim_note(const char *what, int client, int space, int lid, int arg, int ret
 
 /* ---- bytes.c: tiers, tokens, moves ---- */
 
+static inline u32 cells_per_block(const struct sim_space *sp)
+{
+	return sp->p.block_bytes / (SIM_GRAIN / 2);
+}
+
+u64 *cells_at(struct sim_space *sp, u32 tier, u64 off);
+/* Half number @h of a block travels. Return: its part of the checksum. */
+u64 cells_half(struct sim_space *sp, u64 *dst, const u64 *src, u32 h);
+u32 cells_sum(const u64 half[2]);
 u64 *cells_of(struct sim_space *sp, u32 tier, u32 frame);
 u64 cells_read(struct sim_space *sp, u64 vt);
 bool cells_foreign(struct sim_space *sp, u64 vt);
@@ -289,10 +349,22 @@ void cells_write(struct sim_space *sp, u64 vt, u64 tag);
 /* An empty plan, sometimes NULL: the caller wants no I/O. */
 struct hawk_plan *plan_draw(void);
 void plan_submit(struct hawk_plan *plan);
-/* One step of one move, drawn by lot. Return: whether there was one. */
+/* One step of a move, or of a transfer of a gather, drawn by lot. Return: whether there was one. */
 bool device_step(void);
 
 /* ---- model.c: what each space must say ---- */
+
+/* Any token of the block names it. */
+static inline u64 lid_of(const struct sim_space *sp, u32 lid)
+{
+	return sp->id[lid] + sim_below(sp->p.block_tokens);
+}
+
+/* Is it kept where it is? */
+static inline bool obj_pinned(const struct sim_obj *o)
+{
+	return o->pins || o->copies || o->gathers;
+}
 
 bool obj_held(const struct sim_obj *o);
 int obj_new(struct sim_space *sp, u32 lid, struct hawk_ref ref, u64 vt);
@@ -346,6 +418,8 @@ enum verdict op_vt_load(struct sim_client *c, struct sim_space *sp);
 enum verdict op_vt_read(struct sim_client *c, struct sim_space *sp);
 enum verdict op_vt_check(struct sim_client *c, struct sim_space *sp);
 enum verdict op_stats(struct sim_client *c, struct sim_space *sp);
+enum verdict op_gather(struct sim_client *c, struct sim_space *sp);
+enum verdict op_gathered(struct sim_client *c, struct sim_space *sp);
 
 void client_unpin(struct sim_client *c, struct sim_space *sp, struct sim_hold *h);
 void client_unlease(struct sim_client *c, struct sim_space *sp, struct sim_hold *h);
@@ -354,6 +428,13 @@ void client_release(struct sim_client *c, bool died);
 void client_step(struct sim_client *c);
 /* End a lease whose time is over. Return: whether there was one. */
 bool lease_expire(void);
+
+/* ---- gathers.c: blocks are read where they are, in any tier ---- */
+
+/* A step of transfer number @nr of all. Return: whether it can go on. */
+bool gather_step(u32 nr);
+/* The client does not wait any longer; transfers under way still have to end. */
+void gather_leave(struct sim_client *c);
 
 /* ---- seqs.c: clients of sequences ---- */
 

@@ -78,7 +78,19 @@
 	X(seq_nospace, "no room for one more sequence, segment or run")		\
 	X(seq_died, "a sequence ended with its client")				\
 	X(seq_dropped, "a block of a sequence was dropped")			\
-	X(seq_elastic, "elastic residency moved blocks")
+	X(seq_elastic, "elastic residency moved blocks")			\
+	X(gather_flash, "a gather read a block on flash")			\
+	X(gather_evicting, "a gather read a block that was being written")	\
+	X(gather_busy, "a gather met a block that is being filled or reloaded")	\
+	X(gather_shared, "rows of a gather with different LIDs were one block")	\
+	X(gather_merged, "a transfer of a gather had several blocks")		\
+	X(gather_full, "the buffer of a gather was too small")			\
+	X(gather_again, "a block of a failed transfer came when it was read again") \
+	X(gather_bad, "a block on flash was lost because a gather could not read it") \
+	X(gather_reloaded, "a block was reloaded while a gather read it on flash") \
+	X(gather_ended, "a block ended while a gather read it on flash")	\
+	X(gather_died, "a client died with a gather under way")		\
+	X(gather_late, "a client gave up a gather under way")
 
 enum sim_situation {
 #define X(name, text) SIT_##name,
@@ -95,7 +107,7 @@ enum sim_situation {
 	X(space_create) X(space_destroy) X(tier_add) X(tier_remove)	\
 	X(clean) X(grow) X(grown) X(drain_start) X(drain) X(drain_finish)	\
 	X(drain_cancel) X(leave) X(tier_leave)			\
-	X(seq)
+	X(seq) X(gather)
 
 enum sim_call {
 #define X(name) CALL_##name,

@@ -197,7 +197,7 @@ static void space_create(struct sim_space *sp)
 	sp->p = p;
 	sp->life = ++sim.next_life & 0xffffff;
 	sp->doomed = false;
-	EXPECT(!sp->nmoves && !sp->ngrants);
+	EXPECT(!sp->nmoves && !sp->ngrants && !sp->ngathers && !sp->nreads);
 	sp->vain = 0;
 	model_reset(sp);
 	if (p.seqs && sim_below(2)) {
@@ -224,7 +224,7 @@ static void space_doom(struct sim_space *sp)
 	for (i = 0; i < HAWK_TIERS_MAX; i++)
 		if (sim.drain[sp - sim.space][i].active)
 			drain_cancel(sp, i);
-	if (sp->nmoves || sp->ngrants)
+	if (sp->nmoves || sp->ngrants || sp->ngathers)
 		SAW(space_waited);
 }
 
@@ -275,7 +275,7 @@ static void space_end(struct sim_space *sp)
 	struct hawk_stats st = { 0 };
 
 	/* room for the moves of the last call, too */
-	if (sp->nmoves || sp->ngrants || sim.nmoves > SIM_MOVES - SIM_PLAN)
+	if (sp->nmoves || sp->ngrants || sp->ngathers || sim.nmoves > SIM_MOVES - SIM_PLAN)
 		return;
 	model_check(sp);
 	space_progress(sp);
@@ -418,7 +418,7 @@ void world_end(void)
 			space_doom(&sim.space[i]);
 	do {
 		device_step();
-	} while (sim.nmoves || world_grown());
+	} while (sim.nmoves || sim.ntransfers || world_grown());
 	for (i = 0; i < SIM_SPACES; i++)
 		if (sim.space[i].s)
 			space_end(&sim.space[i]);
