@@ -11,6 +11,8 @@
 #include "sched/sched_priv.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "clock.h"
 #include "log.h"
@@ -23,6 +25,18 @@ static uint32_t req_n_out(const struct req *r)
 static bool req_decoding(const struct req *r)
 {
 	return r->pos >= r->n_prompt;
+}
+
+/* Operations could not be done: see kv_seq_view(). */
+static void step_fail_view(struct sched *s, struct req *r)
+{
+	char text[KV_ERR_LEN];
+	int error = r->kv.error;
+
+	snprintf(text, sizeof(text), "the KV device could not drop tokens of the sequence: %s",
+		 strerror(-error));
+	kv_seq_close(s->cfg.kv, &r->kv);
+	sched_fail(s, r, error, text);
 }
 
 /* Return: false when the scheduler stops and nothing runs. */
@@ -51,10 +65,7 @@ static void step_drop_cancelled(struct sched *s, bool stop)
 			kv_seq_close(s->cfg.kv, &r->kv);
 			sched_end_cancelled(s, r);
 		} else if (r->kv.error) {
-			int error = r->kv.error;
-
-			kv_seq_close(s->cfg.kv, &r->kv);
-			sched_fail(s, r, error, "tokens could not be dropped");
+			step_fail_view(s, r);
 		} else if (stop) {
 			kv_seq_close(s->cfg.kv, &r->kv);
 			sched_fail(s, r, -ESHUTDOWN, "the server is shutting down");

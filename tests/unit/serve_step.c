@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * serve_step.c - how a step is put together (daemon/sched/step.c): chunked
- * prefill under a token budget, decode first, nobody starved.
+ * prefill under a token budget, decode first, nobody starved; what happens when
+ * tokens cannot be dropped.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +16,7 @@
 #define sched_step_main sched_step_main_under_test
 void *sched_step_main_under_test(void *arg);
 #include "sched/step.c"
+#include "kv/kv_priv.h" /* its space, to use it up */
 
 #define MAX_SEQS 32
 
@@ -212,6 +214,81 @@ static void test_operations(void **state)
 	kv_close(e->s.cfg.kv);
 }
 
+/* A sequence in pieces that takes all segments that are left. Return: its handle. */
+static uint32_t take_segments(struct hawk_kv *space)
+{
+	struct hawk_seq_op op = { .op = HAWK_SEQ_APPEND, .len = 1u << 20 };
+	uint32_t i = 1;
+	int ret;
+
+	assert_int_equal(hawk_seq_new(space, 0, &op.seq), 0);
+	assert_int_equal(hawk_seq_batch(space, &op, 1), 1);
+	while ((ret = hawk_seq_drop(space, op.seq, i, i + 1)) >= 0)
+		i += 2;
+	assert_int_equal(ret, -ENOSPC);
+	return op.seq;
+}
+
+/*
+ * The engine refuses a drop in the middle of a prompt: that request fails and gives all
+ * back, the one beside it goes on, and later ones can drop.
+ */
+static void test_refused(void **state)
+{
+	struct hist_op op = { .at = 50, .start = 8, .end = 24, .repos = true };
+	struct kv_config cfg = { .url = "embed:?dram=2M", .block_payload = 4096,
+				 .block_tokens = 16, .planes = 1, .model = "m", .dtype_name = "f16",
+				 .layout = "any", .max_seqs = 2 };
+	static struct metrics metrics;
+	uint8_t root[KV_KEY_BYTES];
+	char err[KV_ERR_LEN];
+	struct env *e = *state;
+	struct kv_seq again[2];
+	struct kv_need need;
+	struct kv_stat st;
+	struct req *p, *other;
+	uint32_t taken, i;
+	struct kv *kv;
+
+	assert_int_equal(kv_open(&cfg, &kv, err), 0);
+	assert_int_equal(kv_root(kv, NULL, 0, root), 0);
+	e->s.cfg = (struct sched_config){
+		.batch_tokens = 64, .chunk = 64, .kv = kv, .metrics = &metrics
+	};
+	e->s.live = 2;
+	other = add_req(e, 10, 10, 1);
+	p = add_req(e, 100, 0, 0);
+	atomic_fetch_add(&p->refs, 1); /* ours, to look at it when it has ended */
+	need = (struct kv_need){ p->tokens, 100, 110, &op, 1, root };
+	assert_int_equal(kv_seq_open(kv, &p->kv, &need, err), 0);
+	assert_int_equal(step(e), 1 + 50);
+	taken = take_segments(kv->space);
+
+	assert_int_equal(step(e), 1);
+	assert_int_equal(other->n_rows, 1);
+	step_drop_cancelled(&e->s, false);
+	assert_int_equal(e->s.n_seq, 1);
+	assert_ptr_equal(e->seq[0], other);
+	assert_int_equal(step(e), 1);
+	assert_int_equal(req_state(p), REQ_FAILED);
+	assert_int_equal(p->error, -ENOSPC);
+	assert_non_null(strstr(p->error_text, strerror(ENOSPC)));
+	assert_int_equal(kv_get_stat(kv, &st), 0);
+	assert_int_equal(st.space.pinned, 0);
+
+	/* its sequence, too, has been given back: there are two in all */
+	assert_true(hawk_seq_free(kv->space, taken) >= 0);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(kv_seq_open(kv, &again[i], &need, err), 0);
+		assert_int_equal(kv_seq_view(kv, &again[i], 50), UINT32_MAX);
+		assert_int_equal(again[i].hidden, 16);
+	}
+	for (i = 0; i < 2; i++)
+		kv_seq_close(kv, &again[i]);
+	req_put(p);
+	kv_close(kv);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +296,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_decode_not_starved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_prefill_not_starved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_operations, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("serve_step", tests, NULL, NULL);
