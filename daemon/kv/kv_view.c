@@ -117,13 +117,19 @@ void kv_view_close(struct kv *kv, struct kv_seq *s)
 	s->has_seq = false;
 }
 
-/* What was computed for nobody to come is given back at once. */
-static void kv_let_go_hidden(struct kv *kv, struct kv_seq *s)
+/*
+ * What was computed for nobody to come is given back at once.  A block is hidden by the
+ * last operation that touches it, so operation @k can only have hidden those of its span.
+ */
+static void kv_let_go_hidden(struct kv *kv, struct kv_seq *s, uint32_t k)
 {
-	uint32_t bt = kv->block_tokens, i, first;
+	uint32_t bt = kv->block_tokens, i = s->op[k].start / bt, first;
+	uint32_t end = (s->op[k].end - 1) / bt + 1;
 
-	for (i = 0; i < s->n_done; i = first + 1) {
-		for (first = i; i < s->n_done && s->state[i] != KV_NONE &&
+	if (end > s->n_done)
+		end = s->n_done;
+	for (; i < end; i = first + 1) {
+		for (first = i; i < end && s->state[i] != KV_NONE &&
 				hist_hides(s->op, s->n_view, i * bt, bt);)
 			i++;
 		kv_seq_let_go(kv, s, first, i);
@@ -134,6 +140,7 @@ static void kv_let_go_hidden(struct kv *kv, struct kv_seq *s)
 static int kv_view_advance(struct kv *kv, struct kv_seq *s, uint32_t n)
 {
 	struct kv_script c = { .n = 0 };
+	uint32_t k = s->n_view;
 	int ret;
 
 	while (s->n_view < n) {
@@ -145,8 +152,8 @@ static int kv_view_advance(struct kv *kv, struct kv_seq *s, uint32_t n)
 		ret = kv_view_read(kv, s);
 	if (ret)
 		log_err("cannot drop tokens of a sequence: %s", strerror(-ret));
-	else
-		kv_let_go_hidden(kv, s);
+	for (; k < n && !ret; k++)
+		kv_let_go_hidden(kv, s, k);
 	return ret;
 }
 

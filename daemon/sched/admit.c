@@ -73,8 +73,10 @@ static void admit_spec(struct sched *s, struct req *r)
 	int ret = spec_open(&r->spec, &r->speculate, s->cfg.kv, &r->kv,
 			    r->n_prompt + r->max_tokens);
 
+	if (r->spec.ring) /* a long prompt would be felt in a step */
+		ngram_learn(&r->spec.ngram, r->tokens, r->n_prompt);
 	if (ret)
-		log_warn("no speculation for a request: no memory for drafts of %u tokens (%s)",
+		log_warn("no speculation for a request: no ring for drafts of %u tokens: %s",
 			 r->speculate.tokens, strerror(-ret));
 }
 

@@ -34,6 +34,15 @@ static uint32_t *ngram_at(const struct ngram *g, const int32_t *hist, uint32_t e
 	return &g->last[h >> 32 & g->mask];
 }
 
+/* All but the run that is looked for, which ends with the history. */
+void ngram_learn(struct ngram *g, const int32_t *hist, uint32_t n_hist)
+{
+	if (g->done < g->n)
+		g->done = g->n;
+	for (; g->done < n_hist; g->done++)
+		*ngram_at(g, hist, g->done) = g->done;
+}
+
 uint32_t ngram_draft(struct ngram *g, const int32_t *hist, uint32_t n_hist, int32_t *out,
 		     uint32_t max)
 {
@@ -41,11 +50,7 @@ uint32_t ngram_draft(struct ngram *g, const int32_t *hist, uint32_t n_hist, int3
 
 	if (n_hist <= g->n)
 		return 0;
-	/* all but the run that is looked for */
-	if (g->done < g->n)
-		g->done = g->n;
-	for (; g->done < n_hist; g->done++)
-		*ngram_at(g, hist, g->done) = g->done;
+	ngram_learn(g, hist, n_hist);
 	from = *ngram_at(g, hist, n_hist);
 	if (!from || memcmp(hist + from - g->n, hist + n_hist - g->n, g->n * sizeof(*hist)))
 		return 0;

@@ -42,6 +42,12 @@ int ngram_init(struct ngram *g, uint32_t n, uint32_t n_total);
 void ngram_free(struct ngram *g);
 
 /**
+ * ngram_learn() - take in a history, so that ngram_draft() need not
+ * @hist: its tokens, @n_hist of them; those of earlier calls are unchanged
+ */
+void ngram_learn(struct ngram *g, const int32_t *hist, uint32_t n_hist);
+
+/**
  * ngram_draft() - guess how a history goes on
  * @hist: its tokens, @n_hist of them; those of earlier calls are unchanged
  * @out: the guess, at most @max tokens. A guess that reaches the end of the history

@@ -5,8 +5,9 @@
  * Two threads.  The admission thread takes requests in order of arrival and
  * reserves all the KV a sequence may ever need (kv_seq_open(): reloads and
  * evictions happen there, beside running steps).  The step thread owns the
- * running sequences: each step computes one token of every decoding sequence
- * and, with what is left of the token budget, one chunk of each prompt.
+ * running sequences: each step computes one token of every decoding sequence,
+ * with guesses behind it where that is a gain (spec.h), and, with what is left of
+ * the token budget, one chunk of each prompt.
  *
  * KV is reserved up front, so a running sequence is never preempted and never
  * runs out; decode is never starved, because it is put into the step first and
@@ -19,8 +20,6 @@
 #include "kv/kv.h"
 #include "metrics/metrics.h"
 #include "sched/req.h"
-
-#define SCHED_ERR_LEN 256
 
 /**
  * struct sched_config - limits

@@ -121,8 +121,9 @@ static uint32_t step_add_decode(struct sched *s, struct req *r, uint32_t first)
 {
 	uint32_t max = step_guess_max(s, r), i;
 
-	if (max)
-		kv_seq_view(s->cfg.kv, &r->kv, r->pos);
+	/* guesses are to see what the next token sees: all operations are in effect */
+	if (kv_seq_view(s->cfg.kv, &r->kv, r->pos) != UINT32_MAX)
+		max = 0;
 	if (!max || !spec_begin(&r->spec, &r->kv, r->tokens, r->pos, max))
 		return step_add_rows(s, r, first, 1);
 	r->row = first;

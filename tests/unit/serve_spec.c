@@ -40,6 +40,30 @@ static void test_lookup(void **state)
 	ngram_free(&g);
 }
 
+/* What is learned before is not gone through again, and gives the same guesses. */
+static void test_learn(void **state)
+{
+	int32_t hist[300], a_out[8], b_out[8];
+	struct ngram a, b;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 300; i++)
+		hist[i] = i * i % 17;
+	assert_int_equal(ngram_init(&a, 3, 300), 0);
+	assert_int_equal(ngram_init(&b, 3, 300), 0);
+	ngram_learn(&a, hist, 1); /* less than what is looked for */
+	ngram_learn(&a, hist, 200);
+	assert_int_equal(a.done, 200);
+	for (i = 201; i < 300; i++) {
+		assert_int_equal(ngram_draft(&a, hist, i, a_out, 8), 8);
+		assert_int_equal(ngram_draft(&b, hist, i, b_out, 8), 8);
+		assert_memory_equal(a_out, b_out, sizeof(a_out));
+	}
+	ngram_free(&a);
+	ngram_free(&b);
+}
+
 /* A loop of three is guessed as a loop, however far. */
 static void test_loop(void **state)
 {
@@ -406,6 +430,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lookup),
 		cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_learn),
 		cmocka_unit_test(test_lookup_against_search),
 		cmocka_unit_test(test_distribution),
 		cmocka_unit_test(test_same_tokens),
