@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 struct cand {
@@ -60,7 +61,7 @@ int sample_init(struct sampler *s, const struct sample_params *p, uint32_t n_voc
 		s->rng[i] = seed_next(&seed);
 	if (p->temperature == 0.0f)
 		return 0;
-	s->scratch = malloc(n_vocab * sizeof(struct cand));
+	s->scratch = calloc(2 * (size_t)n_vocab, sizeof(struct cand));
 	return s->scratch ? 0 : -ENOMEM;
 }
 
@@ -80,17 +81,42 @@ int32_t sample_greedy(const float *logits, uint32_t n_vocab)
 	return best;
 }
 
-static int cand_cmp(const void *a, const void *b)
+/* Does @a come before @b? A total order, so there is one way to sort. */
+static bool cand_before(const struct cand *a, const struct cand *b)
 {
-	const struct cand *x = a, *y = b;
+	return a->logit > b->logit || (a->logit == b->logit && a->id < b->id);
+}
 
-	if (x->logit != y->logit)
-		return x->logit > y->logit ? -1 : 1;
-	return x->id < y->id ? -1 : 1;
+/* Merge sorted @c[0, mid) and @c[mid, n) to @out. */
+static void cand_merge(const struct cand *c, size_t mid, size_t n, struct cand *out)
+{
+	size_t a = 0, b = mid, i;
+
+	for (i = 0; i < n; i++)
+		out[i] = b == n || (a < mid && cand_before(&c[a], &c[b])) ? c[a++] : c[b++];
+}
+
+/* Sort with a second array: qsort(3) would allocate one. Return: where the result is. */
+static struct cand *cand_sort(struct cand *c, struct cand *spare, size_t n)
+{
+	size_t width, i, left;
+
+	for (width = 1; width < n; width *= 2) {
+		struct cand *from = c;
+
+		for (i = 0; i < n; i += 2 * width) {
+			left = n - i;
+			cand_merge(from + i, left < width ? left : width,
+				   left < 2 * width ? left : 2 * width, spare + i);
+		}
+		c = spare;
+		spare = from;
+	}
+	return c;
 }
 
 /* Candidates, likeliest first; returns how many pass top-k. */
-static uint32_t rank_candidates(struct sampler *s, const float *logits)
+static uint32_t rank_candidates(struct sampler *s, const float *logits, struct cand **ranked)
 {
 	struct cand *c = s->scratch;
 	uint32_t i, n = 0;
@@ -98,19 +124,19 @@ static uint32_t rank_candidates(struct sampler *s, const float *logits)
 	for (i = 0; i < s->n_vocab; i++)
 		if (isfinite(logits[i]))
 			c[n++] = (struct cand){ logits[i], 0.0f, i };
-	qsort(c, n, sizeof(*c), cand_cmp);
+	*ranked = cand_sort(c, c + s->n_vocab, n);
 	return s->p.top_k && s->p.top_k < n ? s->p.top_k : n;
 }
 
 int32_t sample_next(struct sampler *s, const float *logits)
 {
-	struct cand *c = s->scratch;
+	struct cand *c;
 	double total = 0, kept = 0, u;
 	uint32_t i, n;
 
 	if (s->p.temperature == 0.0f)
 		return sample_greedy(logits, s->n_vocab);
-	n = rank_candidates(s, logits);
+	n = rank_candidates(s, logits, &c);
 	for (i = 0; i < n; i++) {
 		c[i].p = expf((c[i].logit - c[0].logit) / s->p.temperature);
 		total += c[i].p;

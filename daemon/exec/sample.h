@@ -33,7 +33,7 @@ struct sampler {
 	struct sample_params p;
 	uint64_t rng[4]; /* xoshiro256** */
 	uint32_t n_vocab;
-	void *scratch; /* candidates, n_vocab entries; NULL if greedy */
+	void *scratch; /* candidates, twice n_vocab entries; NULL if greedy */
 };
 
 /**
@@ -48,7 +48,7 @@ void sample_free(struct sampler *s);
 /** sample_greedy() - index of the largest logit; the smallest id wins a tie */
 int32_t sample_greedy(const float *logits, uint32_t n_vocab);
 
-/** sample_next() - choose one token; logits are not modified */
+/** sample_next() - choose one token; allocates nothing, logits are not modified */
 int32_t sample_next(struct sampler *s, const float *logits);
 
 /**
