@@ -274,10 +274,14 @@ static int check_context(const struct params_env *env, struct params *p, bool ex
 		uint32_t next = pr->n - hist_moved(pr->ops, pr->n_ops);
 		uint32_t top = hist_positions(pr->ops, pr->n_ops, pr->n);
 
+		if (top > env->n_ctx && top > next + (uint64_t)out)
+			return api_fail(
+				e, 400, "context_length_exceeded",
+				p->chat ? "messages" : "hawk.drop",
+				"this model's context is %u tokens, the prompt reaches %u before some are dropped: drop them at an earlier token",
+				env->n_ctx, top);
 		if (next + (uint64_t)out > need)
 			need = next + (uint64_t)out;
-		if (top > need)
-			need = top;
 		if (next > most)
 			most = next;
 	}

@@ -175,6 +175,10 @@ def test_limits(server, fresh):
     got, hawk = server.complete(ids, drop)
     t.equal((len(ids), hawk["tokens_kept"]), (2300, 900), "2300 tokens in a context of 2048")
     t.equal(got, fresh.complete(ids, drop)[0], "as computed from the start")
+    refused(lambda: server.complete(ids, [[100, 1500, 2100]]), "hawk.drop",
+            "reaches 2100 before some are dropped", "a drop behind the end of the context")
+    refused(lambda: server.complete(ids, drop, repos=False), "prompt",
+            "needs 2312 (2300 in the prompt", "a gap that stays")
 
 
 BAD = (
