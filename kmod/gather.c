@@ -13,6 +13,7 @@
  * nothing but transfers that end by themselves.
  */
 #include "hawk.h"
+#include "trace.h"
 
 #include <linux/ktime.h>
 #include <linux/mm.h>
@@ -101,6 +102,9 @@ static struct hawk_gather_call *hawk_gather_create(struct hawk_file *f,
 	kref_get(&f->ref);
 	c->f = f;
 	c->as = f->as;
+	c->lists = arg->lists;
+	c->pid = current->tgid;
+	c->called = ktime_get_ns();
 	c->async = arg->flags & HAWK_BATCH_ASYNC;
 	c->deadline_ns = arg->deadline_ns;
 	c->set.rows = arg->rows;
@@ -150,11 +154,18 @@ static int hawk_gather_pin(struct hawk_gather_call *c, u64 buf, unsigned long li
 	return 0;
 }
 
-/* It will not begin: what the engine keeps is given back. */
-static void hawk_gather_abandon(struct hawk_gather_call *c)
+static void hawk_gather_trace(const struct hawk_gather_call *c, int ret)
+{
+	if (trace_hawk_gather_enabled())
+		trace_hawk_gather(c, ktime_get_ns() - c->called, ret);
+}
+
+/* It will not begin, because of @why: what the engine keeps is given back. */
+static void hawk_gather_abandon(struct hawk_gather_call *c, int why)
 {
 	u32 i;
 
+	hawk_gather_trace(c, why);
 	for (i = 0; i < c->set.n; i++)
 		hawk_gather_done(c->as->space, &c->set, i, -ECANCELED, false);
 	hawk_tidy_waiting(c->as);
@@ -193,7 +204,7 @@ static struct hawk_gather_call *hawk_gather_prepare(struct hawk_file *f,
 	if (!ret)
 		ret = hawk_gather_runs(c, arg);
 	if (ret) {
-		hawk_gather_abandon(c);
+		hawk_gather_abandon(c, ret);
 		return ERR_PTR(ret);
 	}
 	arg->unique = c->set.n;
@@ -231,6 +242,7 @@ static void hawk_gather_post_end(struct hawk_gather_call *c)
 void hawk_gather_over(struct hawk_gather_call *c)
 {
 	hawk_gather_unpin(c);
+	hawk_gather_trace(c, READ_ONCE(c->error));
 	if (!c->async)
 		return;
 	hawk_task_end(c->f, &c->task);
@@ -257,7 +269,7 @@ static int hawk_gather_async(struct hawk_gather_call *c, struct hawk_gather *arg
 	if (!ret)
 		ret = hawk_cq_reserve(c->f->cq, c->set.n + 1);
 	if (ret) {
-		hawk_gather_abandon(c);
+		hawk_gather_abandon(c, ret);
 		return ret;
 	}
 	INIT_WORK(&c->work, hawk_gather_work);

@@ -107,6 +107,8 @@ static void hawk_gather_end(struct hawk_gather_call *c, u32 at, int status, bool
 
 	if (!status)
 		atomic_inc(&c->moved);
+	else
+		WRITE_ONCE(c->error, status);
 	hawk_gather_done(c->as->space, &c->set, at, status, bad);
 	if (c->async)
 		hawk_gather_post(c, at, vt, status);

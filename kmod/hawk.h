@@ -819,6 +819,9 @@ struct hawk_gather_io {
  * @task: how it is told to stop
  * @set: rows, blocks, places
  * @deadline_ns: when no transfer begins any more, 0: none
+ * @lists: lists that the rows are of
+ * @pid: the process that asked, for traces
+ * @called: when it did, nanoseconds
  * @async: results go to the ring
  * @left: transfers not ended, and one while they are being started
  * @page: the buffer's pages, pinned until @left is 0
@@ -830,6 +833,7 @@ struct hawk_gather_io {
  * @start: when the first began, nanoseconds
  * @end: when the last one of a tier ended, nanoseconds
  * @moved: blocks that came
+ * @error: why one did not, a negative errno; 0: all did until now
  * @work: runs an asynchronous one
  */
 struct hawk_gather_call {
@@ -839,6 +843,9 @@ struct hawk_gather_call {
 	struct hawk_task task;
 	struct hawk_gather_set set;
 	u64 deadline_ns;
+	u32 lists;
+	u32 pid;
+	u64 called;
 	bool async;
 	atomic_t left;
 	struct page **page;
@@ -850,6 +857,7 @@ struct hawk_gather_call {
 	u64 start;
 	u64 end[HAWK_TIERS_MAX];
 	atomic_t moved;
+	int error;
 	struct work_struct work;
 };
 

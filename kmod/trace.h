@@ -275,6 +275,46 @@ TRACE_EVENT(hawk_seq_compact,
 		  __entry->ret)
 );
 
+/* ---- gathers ---- */
+
+/*
+ * A gather has ended: its last transfer has, or it did not begin.  unique: blocks with a
+ * place in the buffer; bytes: that came; ret: 0, why it did not begin, or the error of a
+ * block that did not come.
+ */
+TRACE_EVENT(hawk_gather,
+	TP_PROTO(const struct hawk_gather_call *c, u64 latency, int ret),
+	TP_ARGS(c, latency, ret),
+	TP_STRUCT__entry(
+		__field(u64, space)
+		__field(u64, bytes)
+		__field(u64, latency)
+		__field(u32, lists)
+		__field(u32, rows)
+		__field(u32, unique)
+		__field(u32, transfers)
+		__field(u32, pid)
+		__field(u32, async)
+		__field(int, ret)
+	),
+	TP_fast_assign(
+		__entry->space = c->as->id;
+		__entry->bytes = (u64)atomic_read(&c->moved) * c->as->info.block_bytes;
+		__entry->latency = latency;
+		__entry->lists = c->lists;
+		__entry->rows = c->set.rows;
+		__entry->unique = c->set.n;
+		__entry->transfers = c->nruns;
+		__entry->pid = c->pid;
+		__entry->async = c->async;
+		__entry->ret = ret;
+	),
+	TP_printk("space=%llu lists=%u rows=%u unique=%u transfers=%u bytes=%llu pid=%u async=%u latency=%llu ret=%d",
+		  __entry->space, __entry->lists, __entry->rows, __entry->unique,
+		  __entry->transfers, __entry->bytes, __entry->pid, __entry->async,
+		  __entry->latency, __entry->ret)
+);
+
 /* ---- room ---- */
 
 /*

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -165,6 +166,36 @@ static int refused_alloc(int fd, struct hawk_item *refused)
 	return ret;
 }
 
+/* Six rows of two lists: blocks 3 and 4 are on flash, 2 in both tiers, 1 is gone. */
+static int gather(int fd, struct hawk_gather *g)
+{
+	uint64_t lid[] = { LID(3), LID(4), LID(2), LID(3), LID(1), LID(2) };
+	uint32_t count[] = { 3, 3 }, remap[6];
+	int32_t status[6];
+
+	*g = (struct hawk_gather){
+		.size = sizeof(*g), .lists = 2, .rows = 6, .counts = (uintptr_t)count,
+		.lids = (uintptr_t)lid, .remap = (uintptr_t)remap, .status = (uintptr_t)status,
+		.buf = g->buf, .buf_bytes = 6 * BLOCK,
+	};
+	return dev_call(fd, HAWK_IOC_GATHER, g);
+}
+
+/* One that does what it should, in *@g, and one whose buffer is not there. */
+static int gathers(int fd, struct hawk_gather *g)
+{
+	void *buf = mmap(NULL, 6 * BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
+	struct hawk_gather bad;
+	int ret;
+
+	g->buf = (uintptr_t)buf;
+	ret = gather(fd, g);
+	munmap(buf, 6 * BLOCK);
+	bad.buf = g->buf;
+	return ret ?: gather(fd, &bad) == -EFAULT ? 0 : -1;
+}
+
 static char *read_trace(void)
 {
 	size_t room = 8 << 20, n;
@@ -241,6 +272,26 @@ static void check_calls(struct __test_metadata *_metadata, const char *trace,
 			    space, HOST_BLOCKS + 1, HOST_BLOCKS));
 }
 
+static void check_gathers(struct __test_metadata *_metadata, const char *trace,
+			  unsigned long long space, const struct hawk_gather *g)
+{
+	uint32_t transfers = 0, i;
+	const char *p;
+
+	for (i = 0; i < HAWK_TIERS_MAX; i++)
+		transfers += g->tier[i].transfers;
+	EXPECT_EQ(3, g->unique);
+	EXPECT_EQ(5, g->done);
+	ASSERT_EQ(1, events(trace, "hawk_gather", &p,
+			    "space=%llu lists=2 rows=6 unique=3 transfers=%u bytes=%u pid=%d async=0 ret=0",
+			    space, transfers, 3 * BLOCK, getpid()));
+	EXPECT_LT(0, number(p, "latency"));
+	EXPECT_GT(60000000000ull, number(p, "latency"));
+	EXPECT_EQ(1, events(trace, "hawk_gather", NULL,
+			    "space=%llu lists=2 rows=6 unique=3 bytes=0 pid=%d ret=%d", space,
+			    getpid(), -EFAULT));
+}
+
 /* Evictions and admissions agree with each other and with the counters. */
 static void check_evictions(struct __test_metadata *_metadata, const char *trace,
 			    unsigned long long space, uint32_t host, uint32_t blk,
@@ -297,6 +348,7 @@ TEST_F_TIMEOUT(tiers, events, 600)
 {
 	struct hawk_item refused = { .status = 0 };
 	unsigned long long space;
+	struct hawk_gather g;
 	struct hawk_stats st;
 	char *trace;
 	int fd;
@@ -307,6 +359,7 @@ TEST_F_TIMEOUT(tiers, events, 600)
 	fd = evicting_space(self->host, self->blk, NAME);
 	ASSERT_GE(fd, 0);
 	ASSERT_EQ(0, work(fd));
+	ASSERT_EQ(0, gathers(fd, &g));
 	ASSERT_EQ(0, refused_alloc(fd, &refused));
 	ASSERT_EQ(-EDQUOT, refused.status);
 	st = stats_of(fd);
@@ -321,6 +374,7 @@ TEST_F_TIMEOUT(tiers, events, 600)
 	ASSERT_NE(0, space);
 	EXPECT_EQ(space, space_event(trace, "hawk_space_destroy", NAME));
 	check_calls(_metadata, trace, space);
+	check_gathers(_metadata, trace, space, &g);
 	check_evictions(_metadata, trace, space, self->host, self->blk, &st);
 	check_moves(_metadata, trace, space, self->host, self->blk, st.evict_write);
 	EXPECT_EQ(1, events(trace, "hawk_quota", NULL,
