@@ -667,14 +667,16 @@ struct hawk_key_params {
 /* Kinds of &struct hawk_key_op; they are hashed, so they never change. */
 #define HAWK_KEY_DROP	1u	/* tokens [start, end) became invisible */
 #define HAWK_KEY_REPOS	2u	/* keys of tokens [start, end) are read as at position - shift */
+#define HAWK_KEY_SPARSE	3u	/* tokens attend to some blocks only */
 
 /**
  * struct hawk_key_op - an operation on the cache of a sequence
- * @kind: HAWK_KEY_DROP or HAWK_KEY_REPOS
+ * @kind: HAWK_KEY_DROP, HAWK_KEY_REPOS or HAWK_KEY_SPARSE
  * @at: index of the first token of the history that was computed after it
- * @start: first token of the history that it concerns
- * @end: the token behind the last one
- * @shift: positions; 0 for HAWK_KEY_DROP
+ * @start: first token of the history that it concerns; HAWK_KEY_SPARSE: tokens at the
+ *	start that are always read
+ * @end: the token behind the last one; HAWK_KEY_SPARSE: last tokens that are always read
+ * @shift: positions; 0 for HAWK_KEY_DROP; HAWK_KEY_SPARSE: blocks that are chosen
  */
 struct hawk_key_op {
 	uint32_t kind;
