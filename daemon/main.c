@@ -72,6 +72,17 @@ static uint32_t spec_rows(const struct daemon *d)
 	return most < SPEC_ROWS ? most : SPEC_ROWS;
 }
 
+/*
+ * Blocks that a sparse row may see. Visible tokens, drafts included, have positions of
+ * their own, at most n_ctx; each segment may add a part of a block at both ends.
+ */
+static uint32_t sparse_blocks(const struct daemon *d)
+{
+	uint32_t segs = HIST_SEGS(HIST_OPS_MAX) + 1;
+
+	return d->opt.no_sparse ? 0 : d->n_ctx / d->opt.block_tokens + 2 * segs;
+}
+
 static int start_exec(struct daemon *d)
 {
 	struct exec_config cfg = {
@@ -80,6 +91,7 @@ static int start_exec(struct daemon *d)
 		.max_logits = d->opt.max_seqs + spec_rows(d),
 		.block_tokens = d->opt.block_tokens,
 		.kv_type = d->opt.kv_type,
+		.sparse_blocks = sparse_blocks(d),
 		.isa = d->opt.isa,
 		.pin = d->opt.pin,
 	};
@@ -108,6 +120,7 @@ static int start_kv(struct daemon *d)
 		.dtype = d->opt.kv_type,
 		.max_seqs = d->opt.max_seqs,
 		.no_cache = d->opt.no_cache,
+		.exec = d->exec,
 	};
 	int ret;
 
@@ -151,6 +164,8 @@ static int start_http(struct daemon *d)
 			.n_ctx = d->n_ctx,
 			.default_max_tokens = d->opt.default_max_tokens,
 			.speculate = d->opt.speculate,
+			.block_tokens = d->opt.block_tokens,
+			.sparse = !d->opt.no_sparse,
 		},
 		.sched = d->sched,
 		.kv = d->kv,

@@ -39,6 +39,8 @@ static const char usage[] =
 	"  --queue N               requests that may wait (default 256)\n"
 	"  --speculate N           tokens guessed ahead by prompt lookup, for requests that\n"
 	"                          do not say (default 0: none)\n"
+	"  --no-sparse             refuse requests for sparse attention: saves 512 tokens of\n"
+	"                          computing at start\n"
 	"  --default-max-tokens N  for chat requests that name none (default 512)\n"
 	"\n"
 	"Service\n"
@@ -70,6 +72,7 @@ enum {
 	OPT_QUEUE,
 	OPT_DEFAULT_MAX,
 	OPT_SPECULATE,
+	OPT_NO_SPARSE,
 	OPT_LISTEN,
 	OPT_KEYS,
 	OPT_BODY,
@@ -96,6 +99,7 @@ static const struct option longopts[] = {
 	{ "queue", required_argument, NULL, OPT_QUEUE },
 	{ "default-max-tokens", required_argument, NULL, OPT_DEFAULT_MAX },
 	{ "speculate", required_argument, NULL, OPT_SPECULATE },
+	{ "no-sparse", no_argument, NULL, OPT_NO_SPARSE },
 	{ "listen", required_argument, NULL, OPT_LISTEN },
 	{ "api-key-file", required_argument, NULL, OPT_KEYS },
 	{ "max-body", required_argument, NULL, OPT_BODY },
@@ -170,6 +174,7 @@ static int parse_one(struct options *o, int opt, const char *name, const char *a
 	case OPT_KEYS: o->api_key_file = arg; break;
 	case OPT_PIN: o->pin = true; break;
 	case OPT_NO_CACHE: o->no_cache = true; break;
+	case OPT_NO_SPARSE: o->no_sparse = true; break;
 	case OPT_JSON: o->json = true; break;
 	case OPT_DTYPE: return parse_dtype(arg, &o->kv_type);
 	default: return parse_number(o, opt, name, arg);

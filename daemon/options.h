@@ -30,6 +30,7 @@ struct options {
 	enum exec_kv_type kv_type;
 	bool pin;
 	bool no_cache;
+	bool no_sparse;
 	bool json;
 };
 

@@ -40,6 +40,7 @@ struct usage {
 	uint32_t dropped;
 	uint32_t shifted;
 	uint32_t out;
+	struct reads reads;
 	uint64_t first_ns;
 	uint64_t last_ns;
 };
@@ -59,6 +60,9 @@ static struct usage usage_sum(const struct call *c)
 		u.dropped += hist_dropped(r->ops, r->n_ops);
 		u.shifted += hist_shifted(r->ops, r->n_ops, r->n_prompt);
 		u.out += c->choice[i].seen;
+		u.reads.steps += r->reads.steps;
+		u.reads.read += r->reads.read;
+		u.reads.visible += r->reads.visible;
 		if (r->first_ns < u.first_ns)
 			u.first_ns = r->first_ns;
 		if (r->last_ns > u.last_ns)
@@ -79,7 +83,7 @@ static json_t *body_usage(const struct call *c)
 /*
  * Our own figures: where the prompt's KV came from (skipped: dropped, and not even
  * looked for), what of the prompt the answer sees, milliseconds to the first token,
- * and tokens per second after it.
+ * and tokens per second after it; of sparse requests, blocks of a step.
  */
 static json_t *body_hawk(const struct call *c)
 {
@@ -87,14 +91,21 @@ static json_t *body_hawk(const struct call *c)
 	uint64_t span = u.last_ns - u.first_ns;
 	uint32_t later = u.out > c->n ? u.out - c->n : 0;
 
-	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f}", "tokens_dram",
-			 (int)u.dram, "tokens_flash", (int)u.flash, "tokens_skipped",
-			 (int)u.skipped, "tokens_recomputed",
-			 (int)(u.prompt - u.dram - u.flash - u.skipped), "tokens_kept",
-			 (int)(u.prompt - u.dropped), "tokens_dropped", (int)u.dropped,
-			 "tokens_shifted", (int)u.shifted, "ttft_ms",
-			 (double)(u.first_ns - c->arrival_ns) / NS_PER_MSEC, "tokens_per_s",
-			 span ? later * (double)NS_PER_SEC / span : 0.0);
+	double steps = u.reads.steps ? u.reads.steps : 1;
+	json_t *o;
+
+	o = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f}", "tokens_dram", (int)u.dram,
+		      "tokens_flash", (int)u.flash, "tokens_skipped", (int)u.skipped,
+		      "tokens_recomputed", (int)(u.prompt - u.dram - u.flash - u.skipped),
+		      "tokens_kept", (int)(u.prompt - u.dropped), "tokens_dropped", (int)u.dropped,
+		      "tokens_shifted", (int)u.shifted, "ttft_ms",
+		      (double)(u.first_ns - c->arrival_ns) / NS_PER_MSEC, "tokens_per_s",
+		      span ? later * (double)NS_PER_SEC / span : 0.0);
+	if (c->p.sparse.window)
+		json_object_set_new(o, "sparse",
+				    json_pack("{s:f, s:f}", "blocks_read", u.reads.read / steps,
+					      "blocks_visible", u.reads.visible / steps));
+	return o;
 }
 
 static json_t *body_head(const struct call *c, const char *object)

@@ -33,6 +33,7 @@ static int call_make_choice(struct call *c, uint32_t i, const uint8_t root[KV_KE
 	ch->req->n_ops = pr->n_ops;
 	pr->ops = NULL;
 	ch->req->speculate = c->p.speculate;
+	ch->req->sparse = c->p.sparse;
 	ch->req->stops = c->p.stops;
 	ch->req->at_start = c->p.at_start;
 	ch->req->arrival_ns = c->arrival_ns;

@@ -8,6 +8,7 @@
  *		"repos": true,
  *		"drop_after_turns": N	chats only, also in a message (see chat.c)
  *		"speculate": {...}	see speculate.c
+ *		"sparse": {...}		see sparse.c
  *	}
  *
  * START, END and AT are indices of tokens of the prompt: [START, END) is not seen by
@@ -53,8 +54,8 @@ static int drop_parse_turns(const json_t *hawk, uint32_t *turns, struct api_erro
 int drop_parse(const json_t *root, struct params *p, struct api_error *e)
 {
 	static const char *const of_chat[] = { "drop", "at", "repos", "drop_after_turns",
-					       "speculate", NULL };
-	static const char *const of_text[] = { "drop", "at", "repos", "speculate", NULL };
+					       "speculate", "sparse", NULL };
+	static const char *const of_text[] = { "drop", "at", "repos", "speculate", "sparse", NULL };
 	const json_t *hawk = params_member(root, "hawk");
 
 	p->repos = true;

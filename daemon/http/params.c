@@ -309,7 +309,8 @@ static int parse_root(const struct params_env *env, const json_t *root, struct p
 	    params_int(root, max_name, 1, INT32_MAX, &max_tokens, e) || get_sampling(root, p, e) ||
 	    get_stops(root, &p->stops, e) || get_salt(root, p, e) || get_stream(root, p, e) ||
 	    params_bool(root, "return_token_ids", &p->return_token_ids, e) ||
-	    drop_parse(root, p, e) || speculate_parse(env, root, p, e))
+	    drop_parse(root, p, e) || speculate_parse(env, root, p, e) ||
+	    sparse_parse(env, root, p, e))
 		return -1;
 	p->max_tokens = max_tokens;
 	if (p->chat ? chat_parse(env, root, p, e) : prompt_parse(env, root, p, e))

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "exec/exec.h"
 #include "exec/sample.h"
 #include "sched/spec.h"
 #include "kv/hist.h"
@@ -57,6 +58,7 @@ struct params_prompt {
  * @at_start: the prompt has no text, so the output starts one
  * @repos: gaps of dropped tokens are closed
  * @drop_after_turns: answers that see an observation, 0: there are no observations
+ * @sparse: what tokens attend to; a window of 0: to all
  */
 struct params {
 	bool chat;
@@ -71,6 +73,7 @@ struct params {
 	uint32_t max_tokens;
 	struct sample_params sample;
 	struct spec_params speculate;
+	struct exec_sparse sparse;
 	struct text_stops stops;
 	char salt[PARAMS_SALT_MAX];
 	size_t salt_len;
@@ -82,6 +85,8 @@ struct params {
  * @n_ctx: tokens of a sequence at most
  * @default_max_tokens: for chat requests without max_tokens
  * @speculate: tokens to guess for requests that do not say
+ * @block_tokens: tokens of a block
+ * @sparse: requests may ask for sparse attention
  */
 struct params_env {
 	const struct tok *tok;
@@ -89,6 +94,8 @@ struct params_env {
 	uint32_t n_ctx;
 	uint32_t default_max_tokens;
 	uint32_t speculate;
+	uint32_t block_tokens;
+	bool sparse;
 };
 
 /**
@@ -124,6 +131,10 @@ int drop_parse_spans(const json_t *root, struct params *p, struct api_error *e);
 /* speculate.c: "speculate" of the member "hawk" */
 int speculate_parse(const struct params_env *env, const json_t *root, struct params *p,
 		    struct api_error *e);
+
+/* sparse.c: "sparse" of the member "hawk" */
+int sparse_parse(const struct params_env *env, const json_t *root, struct params *p,
+		 struct api_error *e);
 
 /** drop_parse_message() - "hawk" of message @i: the answers that see its observations */
 int drop_parse_message(const json_t *message, size_t i, uint32_t *turns, struct api_error *e);

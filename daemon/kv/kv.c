@@ -159,6 +159,8 @@ static int kv_set_geometry(struct kv *kv, const struct kv_config *cfg, char err[
 	kv->planes = cfg->planes;
 	kv->token_bytes = cfg->block_payload / cfg->planes / cfg->block_tokens;
 	kv->no_cache = cfg->no_cache;
+	kv->exec = cfg->exec;
+	kv->centroid_bytes = cfg->exec ? exec_centroid_bytes(cfg->exec) : 0;
 	kv->next_seq = 1;
 	/* the engine's runs are at the top, see &struct hawk_space_create */
 	kv->last_seq = HAWK_LID_SEQ_MAX - 2 * cfg->max_seqs;

@@ -40,6 +40,7 @@
 
 #define KV_ERR_LEN   256
 #define KV_KEY_BYTES HAWK_KEY_BYTES
+#define KV_READ_MORE 32u /* blocks that rows may see beside those of their sequence */
 
 /**
  * struct kv_config - what kv_open() needs to know
@@ -53,6 +54,7 @@
  * @dtype: tag of the element type for the space
  * @max_seqs: sequences that are open at one time at most
  * @no_cache: never look up or publish a block
+ * @exec: makes centroids, for sparse sequences; NULL: there are none
  */
 struct kv_config {
 	const char *url;
@@ -65,6 +67,7 @@ struct kv_config {
 	uint32_t dtype;
 	uint32_t max_seqs;
 	bool no_cache;
+	const struct exec *exec;
 };
 
 struct kv;
@@ -78,10 +81,16 @@ struct kv;
  * @state: enum kv_block_state
  * @seg: what tokens of the current view see, @n_segs of them, for the executor
  * @op: operations, @n_ops of them
- * @key_op: the same as keys have them, @n_key_ops of them
+ * @key_op: the same as keys have them, and sparse attention, @n_key_ops of them
+ * @sparse: what its tokens attend to; a window of 0: to all
+ * @centroid: by block, NULL where there is none yet; NULL if not sparse
+ * @centroid_mem: where they lie
+ * @read: for &struct exec_row, all 0; room for the blocks of all segments and
+ *	KV_READ_MORE others; NULL if not sparse
  * @n_blocks: blocks of the history
  * @n_keys: blocks whose key is known
  * @n_done: leading blocks that are SHARED, READY or DUP
+ * @n_centroids: leading blocks that have their centroids, or are not needed
  * @n_shared: leading blocks that need not be computed: SHARED, or dropped
  * @seq: the engine's sequence, if @has_seq
  * @error: why the view could not be changed, a negative errno
@@ -102,12 +111,17 @@ struct kv_seq {
 	struct exec_seg *seg;
 	struct hist_op *op;
 	struct hawk_key_op *key_op;
+	struct exec_sparse sparse;
+	const void **centroid;
+	uint8_t *centroid_mem;
+	uint8_t *read;
 	uint32_t n_segs;
 	uint32_t n_ops;
 	uint32_t n_key_ops;
 	uint32_t n_blocks;
 	uint32_t n_keys;
 	uint32_t n_done;
+	uint32_t n_centroids;
 	uint32_t n_shared;
 	uint32_t seq;
 	bool has_seq;
@@ -147,6 +161,8 @@ int kv_root(const struct kv *kv, const void *tenant, size_t len, uint8_t root[KV
  * @n_total: tokens whose KV will be stored at most, >= @n_prompt
  * @ops: operations that hist_check() accepts for @n_prompt, sorted, @n_ops of them
  * @root: from kv_root()
+ * @sparse: what its tokens attend to, with a window of @block_tokens of &struct
+ *	kv_config at least; NULL: to all
  */
 struct kv_need {
 	const int32_t *tokens;
@@ -155,6 +171,7 @@ struct kv_need {
 	const struct hist_op *ops;
 	uint32_t n_ops;
 	const uint8_t *root;
+	const struct exec_sparse *sparse;
 };
 
 /**
@@ -166,7 +183,9 @@ struct kv_need {
  * least the last prompt token is left to compute, because its logits are needed.
  * Waits for I/O, bounded by KV_DEADLINE_NS.
  *
- * Return: 0; -E2BIG more blocks than all host tiers hold; -ENOSPC no room now,
+ * Return: 0; -EOPNOTSUPP sparse, but there is nobody to make centroids; -EINVAL a
+ * window shorter than a block; -E2BIG more
+ * blocks than all host tiers hold; -ENOSPC no room now,
  * other sequences hold it; other negative errnos. Nothing is held on failure.
  */
 int kv_seq_open(struct kv *kv, struct kv_seq *s, const struct kv_need *need, char err[KV_ERR_LEN]);
@@ -194,6 +213,27 @@ uint32_t kv_seq_view(struct kv *kv, struct kv_seq *s, uint32_t pos);
  * Allocates nothing and does no I/O.
  */
 void kv_seq_commit(struct kv *kv, struct kv_seq *s, const int32_t *tokens, uint32_t n_valid);
+
+/** kv_seq_sparse() - @sparse of the sequence's rows, see &struct exec_row */
+const struct exec_sparse *kv_seq_sparse(const struct kv_seq *s);
+
+/**
+ * kv_seq_step_rows() - most rows of the sequence in a step
+ *
+ * So that what a sparse sequence reads does not depend on how it is cut into steps,
+ * see kv_sparse.c. Return: 1 at least, UINT32_MAX if it is dense.
+ */
+uint32_t kv_seq_step_rows(const struct kv *kv, const struct kv_seq *s);
+
+/**
+ * kv_sparse_from() - the first token that sparse attention may change
+ * @block_tokens: tokens of a block
+ * @ops: operations of the history, sorted, @n_ops of them
+ *
+ * Exact without operations; with them not behind the first one's @at.
+ */
+uint32_t kv_sparse_from(const struct exec_sparse *sparse, uint32_t block_tokens,
+			const struct hist_op *ops, uint32_t n_ops);
 
 /** kv_seq_close() - give everything back; published blocks stay as cache */
 void kv_seq_close(struct kv *kv, struct kv_seq *s);

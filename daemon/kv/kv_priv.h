@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kv_priv.h - shared by kv.c (device), kv_seq.c (blocks of sequences),
- * kv_view.c (what they see) and kv_cached.c (reuse) */
+ * kv_view.c (what they see), kv_sparse.c (what they attend to) and kv_cached.c (reuse) */
 #ifndef HAWKD_KV_PRIV_H
 #define HAWKD_KV_PRIV_H
 
@@ -24,6 +24,8 @@ enum kv_block_state { KV_NONE, KV_SHARED, KV_RELOADED, KV_FILLING, KV_READY, KV_
  * @last_seq: ids above are the engine's
  * @planes, @token_bytes: layout of a block's payload
  * @host_tiers: bit t set if tier t is a host tier
+ * @exec: makes centroids, or NULL
+ * @centroid_bytes: of a block; 0: none can be made
  * @model_id: of the space
  * @model, @dtype_name, @layout: what all keys cover, see &struct hawk_key_params
  */
@@ -41,6 +43,8 @@ struct kv {
 	uint32_t token_bytes;
 	uint64_t capacity_blocks;
 	bool no_cache;
+	const struct exec *exec;
+	size_t centroid_bytes;
 	uint64_t model_id;
 	char *model;
 	char *dtype_name;
@@ -63,6 +67,12 @@ void kv_seq_let_go(struct kv *kv, struct kv_seq *s, uint32_t first, uint32_t end
 /* kv_view.c: the engine's sequence behind @s; 0 or a negative errno */
 int kv_view_open(struct kv *kv, struct kv_seq *s);
 void kv_view_close(struct kv *kv, struct kv_seq *s);
+
+/* kv_sparse.c: give the full blocks before token @n_valid of a sparse sequence centroids */
+void kv_sparse_advance(struct kv *kv, struct kv_seq *s, uint32_t n_valid);
+
+/* kv_sparse.c: keys tell of sparse attention, too; @s->key_op has room for one more */
+void kv_sparse_add_key_op(const struct kv *kv, struct kv_seq *s);
 
 /* kv_seq_take() - @s has the block of a successful item */
 void kv_seq_take(struct kv *kv, struct kv_seq *s, uint32_t i, const struct hawk_item *it,

@@ -43,7 +43,7 @@ static void *kv_carve(char *mem, size_t *used, size_t n, size_t size)
 	return p;
 }
 
-static size_t kv_seq_layout(struct kv_seq *s, char *mem)
+static size_t kv_seq_layout(const struct kv *kv, struct kv_seq *s, char *mem)
 {
 	size_t used = 0, n = s->n_blocks;
 
@@ -54,7 +54,13 @@ static size_t kv_seq_layout(struct kv_seq *s, char *mem)
 	s->state = kv_carve(mem, &used, n, sizeof(*s->state));
 	s->seg = kv_carve(mem, &used, HIST_SEGS(s->n_ops), sizeof(*s->seg));
 	s->op = kv_carve(mem, &used, s->n_ops, sizeof(*s->op));
-	s->key_op = kv_carve(mem, &used, 2 * s->n_ops, sizeof(*s->key_op));
+	s->key_op = kv_carve(mem, &used, 2 * s->n_ops + 1, sizeof(*s->key_op));
+	if (!s->sparse.window)
+		return used;
+	s->centroid = kv_carve(mem, &used, n, sizeof(*s->centroid));
+	s->centroid_mem = kv_carve(mem, &used, n, kv->centroid_bytes);
+	/* segments are in order: a block is seen once, and again at each cut */
+	s->read = kv_carve(mem, &used, n + HIST_SEGS(s->n_ops) + KV_READ_MORE, 1);
 	return used;
 }
 
@@ -64,18 +70,25 @@ static int kv_seq_init(struct kv *kv, struct kv_seq *s, const struct kv_need *ne
 	char *mem;
 
 	memset(s, 0, sizeof(*s));
+	if (need->sparse && !kv->centroid_bytes)
+		return -EOPNOTSUPP;
+	if (need->sparse && need->sparse->window < kv->block_tokens)
+		return -EINVAL;
 	s->n_blocks = ((size_t)need->n_total + kv->block_tokens - 1) / kv->block_tokens;
 	s->n_ops = need->n_ops;
-	mem = calloc(1, kv_seq_layout(s, NULL));
+	if (need->sparse)
+		s->sparse = *need->sparse;
+	mem = calloc(1, kv_seq_layout(kv, s, NULL));
 	if (!mem) {
 		memset(s, 0, sizeof(*s));
 		return -ENOMEM;
 	}
-	kv_seq_layout(s, mem);
+	kv_seq_layout(kv, s, mem);
 	memcpy(s->root, need->root, KV_KEY_BYTES);
 	if (s->n_ops)
 		memcpy(s->op, need->ops, s->n_ops * sizeof(*s->op));
 	s->n_key_ops = hist_key_ops(s->op, s->n_ops, s->key_op);
+	kv_sparse_add_key_op(kv, s);
 	return kv_view_open(kv, s);
 }
 
@@ -195,8 +208,10 @@ int kv_seq_open(struct kv *kv, struct kv_seq *s, const struct kv_need *need, cha
 	}
 	if (!ret)
 		ret = kv_seq_alloc_rest(kv, s);
-	if (!ret)
+	if (!ret) {
+		kv_sparse_advance(kv, s, kv_seq_cached(kv, s));
 		return 0;
+	}
 	if (no_room(ret))
 		ret = kv_fail(err, -ENOSPC, "no room for %u KV blocks of %u bytes: %s",
 			      kv_seq_need(kv, s, s->n_shared), kv->block_bytes, strerror(-ret));
@@ -217,6 +232,7 @@ void kv_seq_commit(struct kv *kv, struct kv_seq *s, const int32_t *tokens, uint3
 	struct hawk_opts keep = { .flags = HAWK_BATCH_KEEP_PIN };
 	uint32_t full = n_valid / kv->block_tokens;
 
+	kv_sparse_advance(kv, s, n_valid);
 	if (kv->no_cache)
 		return;
 	while (s->n_done < full) {

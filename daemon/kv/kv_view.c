@@ -90,6 +90,7 @@ static int kv_view_read(struct kv *kv, struct kv_seq *s)
 			.tok = seg[i].first,
 			.len = seg[i].len,
 			.shift = seg[i].shift,
+			.centroids = s->centroid,
 		};
 	s->n_segs = n < 0 ? 0 : n;
 	s->hidden = hist_dropped(s->op, s->n_view);

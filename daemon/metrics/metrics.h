@@ -27,6 +27,9 @@ enum metrics_counter {
 	M_SPEC_ROUNDS,	 /* steps of a sequence with guessed tokens */
 	M_SPEC_DRAFTED,	 /* tokens guessed in them */
 	M_SPEC_ACCEPTED, /* of these, right */
+	M_SPARSE_STEPS,	 /* steps in which a sparse sequence chose tokens */
+	M_SPARSE_VISIBLE, /* blocks that it saw in them */
+	M_SPARSE_READ,	 /* of these, read */
 	M_HTTP_2XX,
 	M_HTTP_4XX,
 	M_HTTP_5XX,

@@ -115,6 +115,7 @@ static void admit_one(struct sched *s, struct req *r, uint64_t freed)
 		.ops = r->ops,
 		.n_ops = r->n_ops,
 		.root = r->root,
+		.sparse = r->sparse.window ? &r->sparse : NULL,
 	};
 	char err[KV_ERR_LEN];
 	int ret;

@@ -21,6 +21,7 @@
 
 #include "exec/sample.h"
 #include "kv/kv.h"
+#include "sched/reads.h"
 #include "sched/spec.h"
 #include "sched/text.h"
 
@@ -35,6 +36,7 @@ enum req_finish { REQ_FINISH_STOP, REQ_FINISH_LENGTH };
  * @max_tokens: tokens to generate at most, at least 1
  * @ops: operations on the cache, malloc()ed, @n_ops of them, as kv_seq_open() wants them
  * @speculate: speculation that was asked for
+ * @sparse: what tokens attend to; a window of 0: to all
  * @stops: stop strings
  * @root: what KV keys start from, from kv_root()
  * @at_start: the output starts the text (empty prompt)
@@ -51,6 +53,7 @@ enum req_finish { REQ_FINISH_STOP, REQ_FINISH_LENGTH };
  * @error_text: its cause in words
  * @tokens_dram, @tokens_flash: prompt tokens found in cache, valid when RUNNING
  * @tokens_skipped: prompt tokens that were dropped and not needed, valid when RUNNING
+ * @reads: what a sparse sequence has read, valid when DONE
  * @admit_ns, @first_ns, @last_ns: admission, first and latest token
  */
 struct req {
@@ -60,6 +63,7 @@ struct req {
 	struct hist_op *ops;
 	uint32_t n_ops;
 	struct spec_params speculate;
+	struct exec_sparse sparse;
 	struct text_stops stops;
 	uint8_t root[KV_KEY_BYTES];
 	bool at_start;
@@ -77,6 +81,7 @@ struct req {
 	uint32_t tokens_dram;
 	uint32_t tokens_flash;
 	uint32_t tokens_skipped;
+	struct reads reads;
 	uint64_t admit_ns;
 	uint64_t first_ns;
 	uint64_t last_ns;

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A round's rows see the ring's blocks, too. */
+_Static_assert(SPEC_TOKENS_MAX + 2 <= KV_READ_MORE, "room in kv_seq.read");
+
 /* The ring's memory as the executor wants it. */
 static int spec_rows(struct spec *sp, uint32_t block_tokens)
 {

@@ -78,16 +78,19 @@ static void step_drop_cancelled(struct sched *s, bool stop)
 
 /*
  * Add the next tokens of a sequence, at most @n; only the last one may need logits.
- * Rows that see different things are not of one step.
+ * Rows that see different things are not of one step, and a window bounds a step.
  * Return: rows added.
  */
 static uint32_t step_add_rows(struct sched *s, struct req *r, uint32_t first, uint32_t n)
 {
 	uint32_t i, have = r->n_prompt + req_n_out(r);
 	uint32_t until = kv_seq_view(s->cfg.kv, &r->kv, r->pos);
+	uint32_t most = kv_seq_step_rows(s->cfg.kv, &r->kv);
 
 	if (n > until - r->pos)
 		n = until - r->pos;
+	if (n > most)
+		n = most;
 	r->row = first;
 	r->n_rows = n;
 	for (i = 0; i < n; i++)
@@ -97,6 +100,8 @@ static uint32_t step_add_rows(struct sched *s, struct req *r, uint32_t first, ui
 			.at = r->pos + i - r->kv.hidden,
 			.segs = r->kv.seg,
 			.n_segs = r->kv.n_segs,
+			.sparse = kv_seq_sparse(&r->kv),
+			.read = r->pos + i + 1 == have ? r->kv.read : NULL,
 			.want_logits = r->pos + i + 1 == have,
 		};
 	return n;
@@ -109,6 +114,8 @@ static uint32_t step_guess_max(const struct sched *s, const struct req *r)
 
 	if (!r->spec.ring)
 		return 0;
+	if (max > kv_seq_step_rows(s->cfg.kv, &r->kv) - 1)
+		max = kv_seq_step_rows(s->cfg.kv, &r->kv) - 1;
 	if (max > r->spec.p.tokens)
 		max = r->spec.p.tokens;
 	if (r->spec.p.gate && max > s->spec.gated)
@@ -135,6 +142,8 @@ static uint32_t step_add_decode(struct sched *s, struct req *r, uint32_t first)
 			.at = r->pos + i - r->kv.hidden,
 			.segs = r->spec.seg,
 			.n_segs = r->spec.n_segs,
+			.sparse = kv_seq_sparse(&r->kv),
+			.read = r->kv.read,
 			.want_logits = true,
 		};
 	s->spec.spare -= r->spec.n;
@@ -273,6 +282,19 @@ static bool step_sample(struct sched *s, struct req *r, uint64_t now, enum req_f
 	return ended;
 }
 
+static void step_count_reads(struct sched *s, struct req *r)
+{
+	const struct exec_row *last = &s->rows[r->row + r->n_rows - 1];
+	struct reads step;
+
+	if (!last->read)
+		return;
+	step = reads_count(&r->reads, last, kv_block_tokens(s->cfg.kv));
+	metrics_add(s->cfg.metrics, M_SPARSE_STEPS, step.steps);
+	metrics_add(s->cfg.metrics, M_SPARSE_VISIBLE, step.visible);
+	metrics_add(s->cfg.metrics, M_SPARSE_READ, step.read);
+}
+
 static void step_finish_rows(struct sched *s, uint64_t now)
 {
 	uint32_t i, n = 0;
@@ -282,6 +304,8 @@ static void step_finish_rows(struct sched *s, uint64_t now)
 		enum req_finish why;
 		bool ended = false;
 
+		if (r->n_rows)
+			step_count_reads(s, r);
 		if (r->n_rows && r->pos + r->n_rows >= r->n_prompt)
 			ended = step_sample(s, r, now, &why);
 		r->pos += r->n_rows;

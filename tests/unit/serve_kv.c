@@ -578,6 +578,35 @@ static void test_damaged_flash(void **state)
 	assert_true(st.reload_failed > 0);
 }
 
+/* Sinks 20 are in two blocks, two are chosen: with three more one is left out. */
+static void test_sparse_from(void **state)
+{
+	const struct exec_sparse how = { .blocks = 2, .sinks = 20, .window = 32 };
+	const struct exec_sparse all = { .blocks = UINT32_MAX, .sinks = 1, .window = 1 };
+	const struct hist_op early = { .at = 30, .start = 1, .end = 2 };
+	const struct hist_op late = { .at = 300, .start = 1, .end = 2 };
+
+	(void)state;
+	/* blocks at 32, 48 and 64 end at 80, the window begins there */
+	assert_int_equal(kv_sparse_from(&how, B, NULL, 0), 80 + 32 - 1);
+	assert_int_equal(kv_sparse_from(&how, B, &late, 1), 80 + 32 - 1);
+	assert_int_equal(kv_sparse_from(&how, B, &early, 1), 30);
+	assert_int_equal(kv_sparse_from(&all, B, NULL, 0), UINT32_MAX);
+}
+
+/* Without an executor there are no centroids. */
+static void test_sparse_refused(void **state)
+{
+	const struct exec_sparse how = { .blocks = 2, .sinks = 20, .window = 32 };
+	struct env *e = *state;
+	struct kv_need need = { .tokens = e->tok, .n_prompt = 40, .n_total = 50, .root = e->root,
+				.sparse = &how };
+	struct kv_seq s;
+
+	assert_int_equal(kv_seq_open(e->kv, &s, &need, e->err), -EOPNOTSUPP);
+	assert_int_equal(pinned(e), 0);
+}
+
 static void test_errors(void **state)
 {
 	struct kv_config cfg = { .block_payload = 3u << 20,
@@ -619,6 +648,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_spill, setup_flash, teardown),
 		cmocka_unit_test_setup_teardown(test_damaged_flash, setup_flash_quiet,
 						teardown),
+		cmocka_unit_test(test_sparse_from),
+		cmocka_unit_test_setup_teardown(test_sparse_refused, setup, teardown),
 		cmocka_unit_test(test_errors),
 	};
 	int fd, ret;

@@ -165,6 +165,33 @@ static void test_prefill_not_starved(void **state)
 	assert_true(req_decoding(p));
 }
 
+/* A window bounds the rows of a step: with blocks of 16 tokens it has 15 more than these. */
+static void test_window(void **state)
+{
+	struct kv_config cfg = { .url = "embed:?dram=2M", .block_payload = 4096,
+				 .block_tokens = 16, .planes = 1, .model = "m", .dtype_name = "f16",
+				 .layout = "any", .max_seqs = 1 };
+	struct env *e = *state;
+	char err[KV_ERR_LEN];
+	struct req *p;
+
+	e->s.cfg.batch_tokens = 64;
+	e->s.cfg.chunk = 32;
+	assert_int_equal(kv_open(&cfg, &e->s.cfg.kv, err), 0);
+	p = add_req(e, 100, 0, 0);
+	p->kv.sparse = (struct exec_sparse){ .blocks = 1, .window = 20 };
+	assert_int_equal(step(e), 5);
+	assert_ptr_equal(e->rows[p->row].sparse, &p->kv.sparse);
+	p->kv.sparse.window = 16;
+	assert_int_equal(step(e), 1);
+	p->kv.sparse.window = 1024;
+	assert_int_equal(step(e), 32);
+	p->kv.sparse.window = 0;
+	assert_int_equal(step(e), 32);
+	assert_null(e->rows[p->row].sparse);
+	kv_close(e->s.cfg.kv);
+}
+
 /*
  * Tokens that see different things are of different steps: [8, 24) is dropped at 50
  * and the gap closed, [30, 33) at 70 and left open.
@@ -297,6 +324,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_prefill_not_starved, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_operations, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_window, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("serve_step", tests, NULL, NULL);
