@@ -472,7 +472,8 @@ int hawk_space_leave(struct hawk_space *s, u32 tier);
  * @key: announced key or NULL; LOOKUP of others says -EAGAIN until put
  * @tier: host tier to prefer or HAWK_TIER_ANY
  * @now: present time, nanoseconds
- * @plan: receives the evictions needed to make room; NULL: evict clean only
+ * @plan: receives the evictions needed to make room; NULL: start no write (without flash
+ *	the coldest block is forgotten, plan or not)
  * @vt: out, its translation
  *
  * Return: 0; -EINVAL (LID); -EEXIST (LID, or key); -EAGAIN (execute the plan, or
@@ -792,7 +793,7 @@ struct hawk_compact {
  * sequences show too, unless they show all that this one does.  Looks at a bounded
  * number of sequences and goes on from there the next time.
  * Return: 0, to be followed by hawk_seq_compact_end(); -ENOENT: none found this time;
- * -ENOSPC: no run.
+ * -ENOSPC: no run, or blocks that are nowhere else would be lost for it.
  */
 int hawk_seq_compact_pick(struct hawk_space *s, struct hawk_compact *c);
 

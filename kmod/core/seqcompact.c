@@ -133,6 +133,34 @@ static struct hawk_list *pick_next(struct hawk_space *s, struct hawk_compact *c)
 	return NULL;
 }
 
+/*
+ * Is there room for @n more blocks without one that is nowhere else being lost for it?
+ * Only a hint, as no lock is held.
+ */
+static bool room_for(struct hawk_space *s, u64 n)
+{
+	u64 blocks = 0, lids = 0, frames = 0;
+	const struct hawk_bucket *b;
+	u32 i, t, owned, reach, tiers = hawk_load(&s->host_tiers);
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		if (!(tiers & 1u << t))
+			continue;
+		owned = hawk_load(&s->win[t].owned);
+		reach = hawk_window_reach(s, t);
+		frames += (u64)(reach > owned ? reach - owned : 0) * s->frames_per_chunk;
+		for (i = 0; i < s->nbuckets; i++)
+			frames += hawk_load(&s->bucket[i].fl[t].n);
+	}
+	for (i = 0; i < s->nbuckets; i++) {
+		b = &s->bucket[i];
+		blocks += hawk_load(&b->fl[HAWK_RES_BLOCK].n);
+		lids += hawk_load(&b->fl[HAWK_RES_MAP].n);
+	}
+	/* with flash a frame is had from a block that has a copy there, or not at all */
+	return n <= blocks && n <= lids && (n <= frames || hawk_load(&s->flash_tiers));
+}
+
 int hawk_seq_compact_pick(struct hawk_space *s, struct hawk_compact *c)
 {
 	struct hawk_seqs *q = s->seqs;
@@ -147,7 +175,8 @@ int hawk_seq_compact_pick(struct hawk_space *s, struct hawk_compact *c)
 	if (!l)
 		goto out_unlock;
 	ret = -ENOSPC;
-	if (q->free_run == HAWK_NONE)
+	if (q->free_run == HAWK_NONE ||
+	    !room_for(s, (u64)c->rows * q->layers * q->heads))
 		goto out_unlock;
 	r = hawk_run_take(s, 0);
 	r->kept = true;

@@ -263,11 +263,35 @@ static void hidden(void **state)
 	assert_int_equal(map.partial, 1);
 }
 
+/* It is to save room: no block is forgotten for it. */
+static void no_loss(void **state)
+{
+	u32 seq = with_holes(20, 4), i, n = x.s->max_blocks - seqs_lids(&x);
+	u64 lost = 0;
+
+	(void)state;
+	for (i = 0; i < n; i++)
+		assert_int_equal(host_fill(&x.h, x.s, HAWK_LID(1, 0, 0, i * SEQ_BT), NULL, 1, 1), 0);
+	assert_int_equal(pick(), -ENOSPC);
+	for (i = 0; i < 2 * SEQ_LIDS; i++)
+		assert_int_equal(hawk_block_free(x.s, HAWK_LID(1, 0, 0, i * SEQ_BT)), 0);
+	assert_int_equal(pick(), 0);
+	assert_int_equal(c.seq, seq);
+	assert_int_equal(c.rows, 2);
+	seqs_compact_copy(&x, &c);
+	assert_int_equal(end(true), 0);
+	for (i = 0; i < x.s->nbuckets; i++)
+		lost += x.s->bucket[i].count[HAWK_N_EVICT_DROP];
+	assert_int_equal(lost, 0);
+	for (i = 2 * SEQ_LIDS; i < n; i++)
+		assert_int_equal(hawk_block_free(x.s, HAWK_LID(1, 0, 0, i * SEQ_BT)), 0);
+}
+
 int main(void)
 {
 #define T(f)	cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(rule), T(moves), T(stale), T(shared), T(limits), T(hidden),
+		T(rule), T(moves), T(stale), T(shared), T(limits), T(hidden), T(no_loss),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
