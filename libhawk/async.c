@@ -149,6 +149,7 @@ static void get(struct ejob *job)
 
 	if (ret)
 		refuse(job, ret);
+	seqs_waiting(job->kv->sp);	/* what was leased meanwhile may have been dropped */
 	estats_batch(job->kv->sp, job->op, &job->b, job->start);
 }
 
