@@ -150,4 +150,5 @@ void hawk_key_next(const uint8_t root[HAWK_KEY_BYTES], const uint8_t *parent,
 		key_add(&st, ops[i].shift);
 	}
 	crypto_generichash_final(&st, key, HAWK_KEY_BYTES);
+	sodium_memzero(&st, sizeof(st));	/* keyed with the root */
 }
