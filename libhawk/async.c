@@ -208,15 +208,14 @@ static void *mover(void *arg)
 void async_drain(struct ekv *kv)
 {
 	struct embed *e = kv->sp->e;
-	struct ejob **pp, *job, *last = NULL;
+	struct ejob **pp, *job, *last = NULL, *dropped = NULL;
 
 	pthread_mutex_lock(&e->job_lock);
 	for (pp = &e->job_first; (job = *pp);) {
 		if (job->kv == kv) {
 			*pp = job->next;
-			if (job->gather)
-				egather_abandon(job->gather);
-			free(job);
+			job->next = dropped;
+			dropped = job;
 			kv->jobs--;
 		} else {
 			last = job;
@@ -227,6 +226,12 @@ void async_drain(struct ekv *kv)
 	while (kv->jobs)
 		pthread_cond_wait(&e->job_done, &e->job_lock);
 	pthread_mutex_unlock(&e->job_lock);
+	while ((job = dropped)) {
+		dropped = job->next;
+		if (job->gather)
+			egather_abandon(job->gather);
+		free(job);
+	}
 }
 
 /* With the first ring; the caller holds embed.admin. */
