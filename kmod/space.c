@@ -365,6 +365,8 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 		.buckets = arg->buckets,
 		.layers = arg->layers,
 		.head_groups = arg->head_groups,
+		.tp_rank = arg->tp_rank,
+		.tp_degree = arg->tp_degree,
 		.seqs = arg->seqs,
 		.segs = arg->segs,
 		.shift = arg->flags & HAWK_SPACE_SHIFT,

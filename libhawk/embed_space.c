@@ -146,6 +146,8 @@ static int espace_init(struct embed *e, struct espace *sp)
 		.buckets = c->buckets,
 		.layers = c->layers,
 		.head_groups = c->head_groups,
+		.tp_rank = c->tp_rank,
+		.tp_degree = c->tp_degree,
 		.seqs = c->seqs,
 		.segs = c->segs,
 		.shift = c->flags & HAWK_SPACE_SHIFT,

@@ -244,6 +244,8 @@ void hawk_tier_lost(struct hawk_engine *e, u32 tier);
  * @quota_max: chunks per tier it may own
  * @layers: layers of the model; for sequences
  * @head_groups: head groups; likewise
+ * @tp_rank: of these it keeps the equal share of this rank; likewise
+ * @tp_degree: of so many ranks, 0: it keeps all
  * @seqs: sequences at one time, 0: none
  * @segs: segments of all of them, 0: eight times @seqs
  * @shift: keys may be read shifted
@@ -261,6 +263,8 @@ struct hawk_space_params {
 	u32 quota_max[HAWK_TIERS_MAX];
 	u32 layers;
 	u32 head_groups;
+	u32 tp_rank;
+	u32 tp_degree;
 	u32 seqs;
 	u32 segs;
 	bool shift;

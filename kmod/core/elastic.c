@@ -223,7 +223,8 @@ static u64 row_lid(const struct hawk_space *s, const struct walk_row *r, u32 i)
 {
 	u32 heads = s->seqs->heads;
 
-	return HAWK_LID(r->run, i / heads, i % heads, r->row * s->block_tokens);
+	return HAWK_LID(r->run, i / heads, s->seqs->head_first + i % heads,
+			r->row * s->block_tokens);
 }
 
 static u32 age_bin(u64 now, u64 atime)

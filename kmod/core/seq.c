@@ -52,7 +52,8 @@ int hawk_seqs_create(struct hawk_space *s, const struct hawk_space_params *p)
 	q->max = p->seqs;
 	q->nnodes = p->segs ?: 8 * p->seqs;
 	q->layers = p->layers;
-	q->heads = p->head_groups;
+	q->heads = p->head_groups / (p->tp_degree ?: 1);
+	q->head_first = p->tp_rank * q->heads;
 	q->block_tokens = p->block_tokens;
 	q->row_max = 0xffffffffu / p->block_tokens;
 	q->shift = p->shift;

@@ -106,7 +106,8 @@ struct hawk_seqs {
 	u32 max;		/* sequences, also lists; runs: twice as many */
 	u32 nnodes;
 	u32 layers;
-	u32 heads;
+	u32 heads;		/* head groups that it keeps, from @head_first on */
+	u32 head_first;
 	u32 block_tokens;
 	u32 row_max;		/* rows of a run */
 	bool shift;

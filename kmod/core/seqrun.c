@@ -354,7 +354,7 @@ static void stretch_free(struct hawk_space *s, struct stretch *st, u32 *freed)
 	for (row = st->row; row < st->end && hawk_load(&st->run->lids); row++)
 		for (layer = 0; layer < q->layers; layer++)
 			for (head = 0; head < q->heads; head++)
-				lid_reap(s, st, HAWK_LID(run, layer, head,
+				lid_reap(s, st, HAWK_LID(run, layer, q->head_first + head,
 							 row * q->block_tokens), freed);
 }
 

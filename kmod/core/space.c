@@ -26,7 +26,8 @@ static int params_check(struct hawk_engine *e, const struct hawk_space_params *p
 	if (p->seqs > HAWK_SEQS_MAX || p->segs > HAWK_SEGS_MAX || (p->segs && !p->seqs))
 		return -EINVAL;
 	if (p->seqs && (!p->layers || p->layers - 1 > HAWK_LID_LAYER_MAX ||
-			!p->head_groups || p->head_groups - 1 > HAWK_LID_HEAD_MAX))
+			!p->head_groups || p->head_groups - 1 > HAWK_LID_HEAD_MAX ||
+			!hawk_slice_fits(p->tp_rank, p->tp_degree, p->head_groups)))
 		return -EINVAL;
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		if (p->quota_min[t] > p->quota_max[t])

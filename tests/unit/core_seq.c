@@ -5,6 +5,7 @@
  * A block has 4 tokens, a row 2 blocks.  core_seq_random.c has all of it at random.
  */
 #include "core_seq_host.h"
+#include "../../kmod/core/elastic.h"
 
 #define MAP_MAX	64
 
@@ -778,6 +779,49 @@ static void read_rows(void **state)
 	seqs_fini(&y);
 }
 
+/* A space that keeps the second half of the head groups only. */
+static void slice(void **state)
+{
+	struct hawk_space_params p = {
+		.block_bytes = 64 << 10, .block_tokens = SEQ_BT, .max_blocks = 64, .buckets = 4,
+		.layers = 2, .head_groups = 4, .tp_rank = 1, .tp_degree = 2, .seqs = 2,
+	};
+	struct hawk_elastic_params e = { .on = true };
+	struct seqs y = { .s = NULL };
+	struct hawk_plan *plan;
+	u32 a, i, row;
+
+	(void)state;
+	host_init(&y.h, 1);
+	p.quota_max[host_tier(&y.h, HAWK_TIER_HOST, 2)] = 2;
+	p.quota_max[host_tier(&y.h, HAWK_TIER_BLK, 2)] = 2;
+	p.tp_rank = 2;
+	assert_int_equal(host_try_space(&y.h, &p, &y.s), -EINVAL);
+	p.tp_rank = 1;
+	y.s = host_space(&y.h, &p);
+	a = seqs_new(&y);
+	assert_int_equal(seqs_do(&y, (struct hawk_seq_op){ .op = HAWK_SEQ_APPEND, .seq = a,
+							   .len = 4 * SEQ_BT }), 0);
+	for (row = 0; row < 4; row++)
+		for (i = 0; i < 4; i++)
+			assert_int_equal(host_fill(&y.h, y.s, HAWK_LID(y.op.run, i / 2, 2 + i % 2,
+								       row * SEQ_BT),
+						   NULL, 1, 1), 0);
+	/* each row is looked at by a block that the space keeps: half of them is too much */
+	assert_int_equal(hawk_elastic_set(y.s, &e), 0);
+	y.s->seqs->elastic->alpha = 1 << 15;
+	plan = host_plan(&y.h, HOST_PLAN);
+	while (host_grew(y.s, hawk_elastic_step(y.s, 1, plan)))
+		;
+	assert_int_equal(y.s->seqs->elastic->evicted, 8);
+	host_run(&y.h);
+	assert_int_equal(seqs_lids(&y), 16);
+	assert_int_equal(seqs_free(&y, a), 0);
+	assert_int_equal(y.op.frames, 16);
+	assert_int_equal(seqs_lids(&y), 0);
+	seqs_fini(&y);
+}
+
 /* So many segments show a run that looking at all of them is more than one piece of work. */
 static void crowded_run(void **state)
 {
@@ -870,7 +914,7 @@ int main(void)
 		T(truncates), T(truncate_pinned), T(composes), T(members),
 		T(exhausted), T(runs_exhausted), T(long_history), T(busy_rows), T(lids),
 		T(owners), cmocka_unit_test(space_kinds), cmocka_unit_test(read_rows),
-		cmocka_unit_test(crowded_run),
+		cmocka_unit_test(crowded_run), cmocka_unit_test(slice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
