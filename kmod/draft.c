@@ -88,7 +88,7 @@ int hawk_ioc_draft_open(struct hawk_file *f, void *data)
 		.block_bytes = info->block_bytes,
 		.block_tokens = info->block_tokens,
 		.layers = info->layers,
-		.head_groups = info->head_groups,
+		.head_groups = info->head_groups / (info->tp_degree ?: 1),
 		.slots = arg->slots,
 	};
 	struct hawk_draft_mem *d;

@@ -14,7 +14,7 @@ int embed_draft_open(struct hawk_kv *base, struct hawk_draft_open *o, void **mem
 		.block_bytes = geo->block_bytes,
 		.block_tokens = geo->block_tokens,
 		.layers = geo->layers,
-		.head_groups = geo->head_groups,
+		.head_groups = kv->base.heads,
 		.slots = o->slots,
 	};
 	struct hawk_draft *page;

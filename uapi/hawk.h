@@ -843,7 +843,8 @@ struct hawk_draft {
  *	that stay, or HAWK_DRAFT_NO_SEQ
  * @slots: in, tokens that it shall hold, 1 or more; out, rounded up to whole blocks
  * @id: out, for HAWK_IOC_DRAFT_CLOSE
- * @row_blocks: out, blocks of a row: layers * head_groups of the space
+ * @row_blocks: out, blocks of a row: layers * head groups that the space keeps (head_groups /
+ *	tp_degree of a rank's)
  * @offset: out, where to map it
  * @bytes: out, bytes to map
  *

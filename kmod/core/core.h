@@ -695,7 +695,7 @@ int hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_p
  * @block_bytes: bytes of a block
  * @block_tokens: tokens of a block
  * @layers: layers of the space
- * @head_groups: head groups of the space
+ * @head_groups: head groups that the space keeps
  * @slots: in, wanted slots; out, rounded up to whole blocks
  * @row_blocks: out, blocks that hold the same tokens
  * @bytes: out, page of counters and slots

@@ -65,7 +65,9 @@ static void refusals(void **state)
 /* Rank 1 of 4 with 8 head groups keeps 2 and 3; what is another's is not there. */
 static void another_ranks_blocks(void **state)
 {
+	struct hawk_draft_params draft = { .slots = 2 * FX_TOKENS, .planes = 1, .token_bytes = 16 };
 	struct hawk_space_info info;
+	struct hawk_drafts *d;
 	struct hawk_item it;
 	struct hawk_kv *kv;
 	struct fx f;
@@ -78,6 +80,11 @@ static void another_ranks_blocks(void **state)
 	assert_int_equal(info.tp_rank, 1);
 	assert_int_equal(info.tp_degree, 4);
 	assert_int_equal(info.seqs | info.segs | info.token_bytes | info.planes, 0);
+	/* drafts are of its own head groups, too */
+	assert_ok(hawk_draft_open(kv, &draft, &d));
+	assert_int_equal((uint8_t *)hawk_draft_block(d, 1, 0) - (uint8_t *)hawk_draft_block(d, 0, 0),
+			 info.layers * 2 * info.block_bytes);
+	hawk_draft_close(d);
 	for (h = 0; h < 8; h++) {
 		bool own = h == 2 || h == 3;
 

@@ -603,7 +603,7 @@ uint32_t hawk_draft_slots(const struct hawk_drafts *d);
 /**
  * hawk_draft_block() - memory of some slots
  * @row: slot / block_tokens
- * @index: layer * head_groups + head group
+ * @index: layer * head groups + head group, of those that the space keeps
  * Return: address of the block that holds slots @row * block_tokens and on.
  */
 void *hawk_draft_block(const struct hawk_drafts *d, uint32_t row, uint32_t index);
