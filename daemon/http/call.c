@@ -12,6 +12,8 @@
 #include "http/http_priv.h"
 #include "log.h"
 
+#define PARSE_TOGETHER (64u << 10) /* bytes of a body that is parsed beside others */
+
 static int fail_internal(struct api_error *e, int ret)
 {
 	return api_fail(e, 500, "internal_error", NULL, "internal error: %s", strerror(-ret));
@@ -244,11 +246,28 @@ static enum MHD_Result call_stream(struct call *c)
 	return stream_start(c);
 }
 
+/*
+ * As JSON a body takes up to 80 times its size (an array of empty objects), so large ones
+ * are taken one at a time.
+ */
+static int call_parse(struct call *c, bool chat, struct api_error *e)
+{
+	bool large = c->body.n > PARSE_TOGETHER;
+	int ret;
+
+	if (large)
+		pthread_mutex_lock(&c->h->parse_lock);
+	ret = params_parse(&c->h->cfg.env, chat, c->body.s ? c->body.s : "", c->body.n, &c->p, e);
+	if (large)
+		pthread_mutex_unlock(&c->h->parse_lock);
+	return ret;
+}
+
 enum MHD_Result call_completion(struct call *c, bool chat)
 {
 	struct api_error e;
 
-	if (params_parse(&c->h->cfg.env, chat, c->body.s ? c->body.s : "", c->body.n, &c->p, &e))
+	if (call_parse(c, chat, &e))
 		return http_reply_error(c, &e);
 	strbuf_free(&c->body);
 	if (call_submit(c, &e))

@@ -30,6 +30,7 @@ struct http {
 	pthread_mutex_t lock;	/* guards @answering */
 	pthread_cond_t idle_cv; /* @answering has become 0 */
 	unsigned int answering; /* calls from their whole request to the end of their answer */
+	pthread_mutex_t parse_lock; /* held while a large body is JSON; guards memory, no data */
 };
 
 /**

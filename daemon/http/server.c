@@ -276,6 +276,7 @@ static void lock_init(struct http *h)
 	pthread_condattr_t attr;
 
 	pthread_mutex_init(&h->lock, NULL);
+	pthread_mutex_init(&h->parse_lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&h->idle_cv, &attr);
@@ -355,6 +356,7 @@ void http_stop(struct http *h)
 {
 	MHD_stop_daemon(h->mhd);
 	pthread_cond_destroy(&h->idle_cv);
+	pthread_mutex_destroy(&h->parse_lock);
 	pthread_mutex_destroy(&h->lock);
 	free(h);
 }

@@ -343,6 +343,23 @@ def test_no_room(_):
         t.equal(small.metrics()["hawkd_kv_pinned_blocks"], 0, "with no block pinned")
 
 
+def test_large_bodies(_):
+    """As JSON they take many times their size: it is that of one, however many come."""
+    def peak():
+        text = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+        return next(int(line.split()[1]) for line in text.splitlines() if "VmHWM" in line)
+    body = {"prompt": [{}] * 1000000}
+    with serve.start("embed:?dram=8M") as server:
+        grown, before = [], peak()
+        for n in (1, 8):
+            with concurrent.futures.ThreadPoolExecutor(n) as pool:
+                got = {status for status, _, _ in pool.map(lambda _: post(server, body), range(n))}
+            t.equal(got, {400}, f"{n} large bodies of nonsense are refused")
+            grown.append(peak() - before)
+    t.note(f"one took {grown[0]} KiB, eight {grown[1]} KiB")
+    t.ok(grown[1] < 3 * grown[0], "eight at once take not even three times as much as one")
+
+
 def test_queue_full(_):
     with serve.start("embed:?dram=8M", "--max-seqs", "1", "--queue", "1") as small:
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
@@ -402,7 +419,8 @@ def test_stories(folder):
 WITH_SERVER = (test_completion, test_streaming, test_stop_strings, test_sampling, test_prompts,
                test_chat, test_parallel, test_prefix_reuse, test_drop, test_cancel,
                test_bad_requests, test_bad_chats, test_bad_http, test_status, test_nothing_lost)
-ALONE = (test_spill, test_no_room, test_queue_full, test_api_keys, test_drain, test_stories)
+ALONE = (test_spill, test_no_room, test_large_bodies, test_queue_full, test_api_keys, test_drain,
+         test_stories)
 
 
 def main():
