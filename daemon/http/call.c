@@ -2,6 +2,7 @@
 /* call.c - a completion: submit its sequences, collect what they produce */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "log.h"
 
 #define PARSE_TOGETHER (64u << 10) /* bytes of a body that is parsed beside others */
+#define PARSE_TRIM     (1u << 20)  /* and of one whose memory goes back to the system */
 
 static int fail_internal(struct api_error *e, int ret)
 {
@@ -258,6 +260,8 @@ static int call_parse(struct call *c, bool chat, struct api_error *e)
 	if (large)
 		pthread_mutex_lock(&c->h->parse_lock);
 	ret = params_parse(&c->h->cfg.env, chat, c->body.s ? c->body.s : "", c->body.n, &c->p, e);
+	if (c->body.n > PARSE_TRIM) /* or each thread's arena might keep as much */
+		malloc_trim(0);
 	if (large)
 		pthread_mutex_unlock(&c->h->parse_lock);
 	return ret;
