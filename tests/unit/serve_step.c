@@ -256,6 +256,22 @@ static uint32_t take_segments(struct hawk_kv *space)
 	return op.seq;
 }
 
+/* There are two sequences in all, and both can drop. */
+static void drop_in_two(struct kv *kv, const struct kv_need *need)
+{
+	struct kv_seq s[2];
+	char err[KV_ERR_LEN];
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(kv_seq_open(kv, &s[i], need, err), 0);
+		assert_int_equal(kv_seq_view(kv, &s[i], 50), UINT32_MAX);
+		assert_int_equal(s[i].hidden, 16);
+	}
+	for (i = 0; i < 2; i++)
+		kv_seq_close(kv, &s[i]);
+}
+
 /*
  * The engine refuses a drop in the middle of a prompt: that request fails and gives all
  * back, the one beside it goes on, and later ones can drop.
@@ -270,11 +286,10 @@ static void test_refused(void **state)
 	uint8_t root[KV_KEY_BYTES];
 	char err[KV_ERR_LEN];
 	struct env *e = *state;
-	struct kv_seq again[2];
 	struct kv_need need;
 	struct kv_stat st;
 	struct req *p, *other;
-	uint32_t taken, i;
+	uint32_t taken;
 	struct kv *kv;
 
 	assert_int_equal(kv_open(&cfg, &kv, err), 0);
@@ -303,15 +318,8 @@ static void test_refused(void **state)
 	assert_int_equal(kv_get_stat(kv, &st), 0);
 	assert_int_equal(st.space.pinned, 0);
 
-	/* its sequence, too, has been given back: there are two in all */
 	assert_true(hawk_seq_free(kv->space, taken) >= 0);
-	for (i = 0; i < 2; i++) {
-		assert_int_equal(kv_seq_open(kv, &again[i], &need, err), 0);
-		assert_int_equal(kv_seq_view(kv, &again[i], 50), UINT32_MAX);
-		assert_int_equal(again[i].hidden, 16);
-	}
-	for (i = 0; i < 2; i++)
-		kv_seq_close(kv, &again[i]);
+	drop_in_two(kv, &need);
 	req_put(p);
 	kv_close(kv);
 }
