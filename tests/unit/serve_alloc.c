@@ -97,7 +97,8 @@ static void test_sequence(void **state)
 	};
 	static int32_t tok[N_TOTAL];
 	uint8_t root[KV_KEY_BYTES];
-	const struct kv_need need = { tok, N_PROMPT, N_TOTAL, &op, 1, root };
+	const struct kv_need need = { .tokens = tok, .n_prompt = N_PROMPT, .n_total = N_TOTAL,
+				      .ops = &op, .n_ops = 1, .root = root };
 	char err[KV_ERR_LEN];
 	struct kv_seq s;
 	struct spec spec;

@@ -219,7 +219,8 @@ static void test_operations(void **state)
 	assert_int_equal(kv_open(&cfg, &e->s.cfg.kv, err), 0);
 	assert_int_equal(kv_root(e->s.cfg.kv, NULL, 0, root), 0);
 	p = add_req(e, 100, 0, 0);
-	need = (struct kv_need){ p->tokens, 100, 110, op, 2, root };
+	need = (struct kv_need){ .tokens = p->tokens, .n_prompt = 100, .n_total = 110, .ops = op,
+				  .n_ops = 2, .root = root };
 	assert_int_equal(kv_seq_open(e->s.cfg.kv, &p->kv, &need, err), 0);
 	seg = p->kv.seg;
 	for (i = 0; i < 5; i++) {
@@ -301,7 +302,8 @@ static void test_refused(void **state)
 	other = add_req(e, 10, 10, 1);
 	p = add_req(e, 100, 0, 0);
 	atomic_fetch_add(&p->refs, 1); /* ours, to look at it when it has ended */
-	need = (struct kv_need){ p->tokens, 100, 110, &op, 1, root };
+	need = (struct kv_need){ .tokens = p->tokens, .n_prompt = 100, .n_total = 110, .ops = &op,
+				  .n_ops = 1, .root = root };
 	assert_int_equal(kv_seq_open(kv, &p->kv, &need, err), 0);
 	assert_int_equal(step(e), 1 + 50);
 	taken = take_segments(kv->space);
