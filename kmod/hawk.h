@@ -75,6 +75,7 @@ struct io_uring_cmd;
  * @writeback: the periodic background writer
  * @tidy: looks after sequences (compact.c)
  * @seq_compact: it compacts them (sysfs)
+ * @elastic: moves blocks of sequences out of host tiers, and back (elastic.c)
  * @drain_lock: serialises the taking of chunks from spaces: at most one is drained;
  *	guards @drain_plan, @reclaim_pass, and of every space unclaim_at and refused.
  *	Held while moves are waited for, so nothing that ends them takes it; callers
@@ -105,6 +106,7 @@ struct hawk_device {
 	struct delayed_work writeback;
 	struct delayed_work tidy;
 	bool seq_compact;
+	struct delayed_work elastic;
 	struct mutex drain_lock;
 	wait_queue_head_t drain_wait;
 	struct hawk_plan drain_plan;
@@ -966,6 +968,12 @@ void hawk_tidy_init(void);
 void hawk_tidy_exit(void);
 void hawk_tidy_soon(struct hawk_as *as);
 void hawk_tidy_waiting(struct hawk_as *as);
+
+/* ---- elastic residency (elastic.c) ---- */
+
+int hawk_ioc_elastic(struct hawk_file *f, void *arg);
+void hawk_elastic_work_init(void);
+void hawk_elastic_work_exit(void);
 
 /* ---- the rest ---- */
 

@@ -147,6 +147,7 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_DRAFT		(1ull << 18)	/* HAWK_IOC_DRAFT_OPEN, _CLOSE */
 #define HAWK_FEAT_GATHER	(1ull << 19)	/* HAWK_IOC_GATHER */
 #define HAWK_FEAT_SLICE		(1ull << 20)	/* tp_rank, tp_degree */
+#define HAWK_FEAT_ELASTIC	(1ull << 21)	/* HAWK_IOC_ELASTIC */
 #define HAWK_FEAT_TIER_REOPEN	(1ull << 22)	/* HAWK_TIER_REOPEN */
 
 /**
@@ -1049,6 +1050,63 @@ struct hawk_seq_map {
 	__u32 gen;
 };
 
+/* ---- elastic residency ---- */
+
+#define HAWK_ELASTIC_SET	(1u << 0)	/* the parameters come into force */
+#define HAWK_ELASTIC_ONE	65536u		/* a share of 1 */
+
+/**
+ * struct hawk_elastic - how much of each sequence stays in host tiers (HAWK_IOC_ELASTIC)
+ * @size: sizeof(struct hawk_elastic)
+ * @flags: HAWK_ELASTIC_SET, or 0: tell only
+ * @on: 1, or 0: all that fits, as is the case after the making of the space
+ * @keep_free: share of the space's frames in host tiers to be kept free, per
+ *	HAWK_ELASTIC_ONE, less than that; 1/20 at first
+ * @alpha_min: least share of a sequence that stays, per HAWK_ELASTIC_ONE, at most that;
+ *	0.15 at first
+ * @sinks: first tokens of a sequence that stay; 64 at first
+ * @window: last tokens of a sequence that stay; 1024 at first
+ * @alpha: out, share in force, per HAWK_ELASTIC_ONE
+ * @target: out, share for which memory has room, as found last, likewise
+ * @reserved: must be 0
+ * @cap_bytes: out, bytes of blocks that the space has or could have now in its host tiers: what
+ *	other spaces own is not among them
+ * @used_bytes: out, of these in use
+ * @evicted: out, blocks that have left host tiers for this, since the space was made
+ * @reloaded: out, blocks that were brought back for this, likewise
+ * @cycles: out, looks at all sequences that have come to an end, likewise
+ *
+ * Without HAWK_ELASTIC_SET the parameters are out, too.  With it they are taken as they
+ * are, @alpha begins at 1 again.
+ *
+ * Of a sequence that shows S tokens, base = @sinks + @window and @alpha of the other
+ * S - base stay, rounded to blocks; the rest is moved to flash in the background, what
+ * was used least recently first, and comes back when there is room, before it is asked
+ * for.  @alpha follows 1 - used / (cap - kept free), but changes slowly, and not at all
+ * while it is within 1/32 of that.  Blocks of sinks and window are evicted only when
+ * nothing else can be, pinned ones never.
+ *
+ * EACCES: HAWK_ELASTIC_SET through a file that may only read; EOPNOTSUPP: the space was
+ * made without sequences.
+ */
+struct hawk_elastic {
+	__u32 size;
+	__u32 flags;
+	__u32 on;
+	__u32 keep_free;
+	__u32 alpha_min;
+	__u32 sinks;
+	__u32 window;
+	__u32 alpha;
+	__u32 target;
+	__u32 reserved;
+	__aligned_u64 cap_bytes;
+	__aligned_u64 used_bytes;
+	__aligned_u64 evicted;
+	__aligned_u64 reloaded;
+	__aligned_u64 cycles;
+};
+
 /* ---- completions ---- */
 
 #define HAWK_CQE_ITEM		(1u << 0)	/* one item is done */
@@ -1338,5 +1396,6 @@ struct hawk_stats_page {
 #define HAWK_IOC_DRAFT_OPEN	_IO(HAWK_IOC_MAGIC, 0x22)	/* struct hawk_draft_open */
 #define HAWK_IOC_DRAFT_CLOSE	_IO(HAWK_IOC_MAGIC, 0x23)	/* struct hawk_draft_close */
 #define HAWK_IOC_GATHER		_IO(HAWK_IOC_MAGIC, 0x24)	/* struct hawk_gather */
+#define HAWK_IOC_ELASTIC	_IO(HAWK_IOC_MAGIC, 0x25)	/* struct hawk_elastic */
 
 #endif /* _UAPI_LINUX_HAWK_H */

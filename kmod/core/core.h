@@ -841,6 +841,7 @@ struct hawk_elastic_params {
  * @used: of these, in use
  * @evicted: blocks evicted by hawk_elastic_step()
  * @reloaded: blocks reloaded by it
+ * @cycles: walks over all sequences that have ended
  */
 struct hawk_elastic_info {
 	u32 alpha;
@@ -849,6 +850,7 @@ struct hawk_elastic_info {
 	u32 used;
 	u64 evicted;
 	u64 reloaded;
+	u64 cycles;
 };
 
 /**
@@ -866,17 +868,30 @@ u32 hawk_elastic_alpha(u32 alloc, u32 cap, u32 reserved, u32 min);
 u32 hawk_elastic_resident(const struct hawk_elastic_params *p, u32 alpha, u32 tokens);
 
 /**
- * hawk_elastic_set() - set the parameters; alpha begins at 1 again
+ * hawk_space_elastic_set() - set the parameters; alpha begins at 1 again
  * @s: the space
  * @p: the parameters
  *
  * Return: 0; -EINVAL; -EOPNOTSUPP (a space without sequences).
  */
-int hawk_elastic_set(struct hawk_space *s, const struct hawk_elastic_params *p);
+int hawk_space_elastic_set(struct hawk_space *s, const struct hawk_elastic_params *p);
 
-/** hawk_elastic_get() - the parameters and what is done with them: 0 or -EOPNOTSUPP */
-int hawk_elastic_get(struct hawk_space *s, struct hawk_elastic_params *p,
+/** hawk_space_elastic_get() - the parameters and what is done with them: 0 or -EOPNOTSUPP */
+int hawk_space_elastic_get(struct hawk_space *s, struct hawk_elastic_params *p,
 		     struct hawk_elastic_info *info);
+
+/**
+ * hawk_space_elastic() - what HAWK_IOC_ELASTIC does: set if that is wanted, tell
+ * @s: the space
+ * @arg: as &struct hawk_elastic says
+ *
+ * Who may set is for the host to know.
+ * Return: 0; -EINVAL; -EOPNOTSUPP.
+ */
+int hawk_space_elastic(struct hawk_space *s, struct hawk_elastic *arg);
+
+/** hawk_space_elastic_on() - is hawk_elastic_step() to be called? */
+bool hawk_space_elastic_on(struct hawk_space *s);
 
 /**
  * hawk_elastic_step() - a bounded step of the walk that evicts and reloads

@@ -60,7 +60,7 @@ u32 hawk_elastic_resident(const struct hawk_elastic_params *p, u32 alpha, u32 to
 	return tokens <= base ? tokens : base + ((u64)alpha * (tokens - base) >> 16);
 }
 
-void hawk_elastic_settle(struct hawk_elastic *el, u32 target)
+void hawk_elastic_settle(struct hawk_elastic_state *el, u32 target)
 {
 	u32 gap = target > el->alpha ? target - el->alpha : el->alpha - target;
 	s8 dir = target > el->alpha ? 1 : -1;
@@ -80,7 +80,7 @@ void hawk_elastic_settle(struct hawk_elastic *el, u32 target)
 	el->alpha += dir > 0 ? gap : -gap;
 }
 
-void hawk_elastic_init(struct hawk_elastic *el)
+void hawk_elastic_init(struct hawk_elastic_state *el)
 {
 	el->alpha = ALPHA_ONE;
 	el->target = ALPHA_ONE;
@@ -113,7 +113,7 @@ static void space_use(struct hawk_space *s, u32 *cap, u32 *alloc)
 	*alloc = used < HAWK_NONE ? used : HAWK_NONE;
 }
 
-int hawk_elastic_set(struct hawk_space *s, const struct hawk_elastic_params *p)
+int hawk_space_elastic_set(struct hawk_space *s, const struct hawk_elastic_params *p)
 {
 	struct hawk_seqs *q = s->seqs;
 
@@ -129,7 +129,7 @@ int hawk_elastic_set(struct hawk_space *s, const struct hawk_elastic_params *p)
 	return 0;
 }
 
-int hawk_elastic_get(struct hawk_space *s, struct hawk_elastic_params *p,
+int hawk_space_elastic_get(struct hawk_space *s, struct hawk_elastic_params *p,
 		     struct hawk_elastic_info *info)
 {
 	struct hawk_seqs *q = s->seqs;
@@ -142,9 +142,54 @@ int hawk_elastic_get(struct hawk_space *s, struct hawk_elastic_params *p,
 	info->target = q->elastic->target;
 	info->evicted = hawk_load(&q->elastic->evicted);
 	info->reloaded = hawk_load(&q->elastic->reloaded);
+	info->cycles = hawk_load(&q->elastic->cycles);
 	hawk_unlock(&q->lock);
 	space_use(s, &info->cap, &info->used);
 	return 0;
+}
+
+static int elastic_arg_set(struct hawk_space *s, const struct hawk_elastic *arg)
+{
+	struct hawk_elastic_params p = {
+		.on = arg->on, .reserved = arg->keep_free, .alpha_min = arg->alpha_min,
+		.sinks = arg->sinks, .window = arg->window,
+	};
+
+	return arg->on > 1 ? -EINVAL : hawk_space_elastic_set(s, &p);
+}
+
+int hawk_space_elastic(struct hawk_space *s, struct hawk_elastic *arg)
+{
+	struct hawk_elastic_params p;
+	struct hawk_elastic_info info;
+	int ret = 0;
+
+	if (!s->seqs || arg->reserved)
+		return -EOPNOTSUPP;
+	if (arg->flags & HAWK_ELASTIC_SET)
+		ret = elastic_arg_set(s, arg);
+	if (!ret)
+		ret = hawk_space_elastic_get(s, &p, &info);
+	if (ret)
+		return ret;
+	arg->on = p.on;
+	arg->keep_free = p.reserved;
+	arg->alpha_min = p.alpha_min;
+	arg->sinks = p.sinks;
+	arg->window = p.window;
+	arg->alpha = info.alpha;
+	arg->target = info.target;
+	arg->cap_bytes = (u64)info.cap * s->block_bytes;
+	arg->used_bytes = (u64)info.used * s->block_bytes;
+	arg->evicted = info.evicted;
+	arg->reloaded = info.reloaded;
+	arg->cycles = info.cycles;
+	return 0;
+}
+
+bool hawk_space_elastic_on(struct hawk_space *s)
+{
+	return hawk_load(&s->hold);
 }
 
 /* ---- the walk ---- */
@@ -159,7 +204,7 @@ struct walk_row {
 };
 
 /* The next rows of the sequence from token @el->at on, of those that it shows. */
-static u32 rows_fetch(struct hawk_space *s, struct hawk_elastic *el, struct walk_row *rows)
+static u32 rows_fetch(struct hawk_space *s, struct hawk_elastic_state *el, struct walk_row *rows)
 {
 	struct hawk_seqs *q = s->seqs;
 	const struct hawk_seq *sq;
@@ -191,7 +236,7 @@ static u32 rows_fetch(struct hawk_space *s, struct hawk_elastic *el, struct walk
 }
 
 /* Begin with the next sequence.  Return: false: that was the last one. */
-static bool walk_begin(struct hawk_space *s, struct hawk_elastic *el)
+static bool walk_begin(struct hawk_space *s, struct hawk_elastic_state *el)
 {
 	struct hawk_seqs *q = s->seqs;
 	struct hawk_seq_map map = { .count = 0 };
@@ -241,7 +286,7 @@ static u32 age_bin(u64 now, u64 atime)
 }
 
 /* First pass: one block stands for its row, another layer's in each. */
-static void row_count(struct hawk_space *s, struct hawk_elastic *el, const struct walk_row *r,
+static void row_count(struct hawk_space *s, struct hawk_elastic_state *el, const struct walk_row *r,
 		      u64 now)
 {
 	struct hawk_block *blk;
@@ -263,7 +308,7 @@ static void row_count(struct hawk_space *s, struct hawk_elastic *el, const struc
 }
 
 /* How much of the sequence is too much, or too little? */
-static void walk_decide(struct hawk_space *s, struct hawk_elastic *el)
+static void walk_decide(struct hawk_space *s, struct hawk_elastic_state *el)
 {
 	u32 keep = hawk_elastic_resident(&el->now, el->share, el->tokens), n = 0, want;
 	u32 lids = s->seqs->layers * s->seqs->heads, cap, alloc;
@@ -290,14 +335,14 @@ static void walk_decide(struct hawk_space *s, struct hawk_elastic *el)
 	el->at = 0;
 }
 
-static bool may_evict(const struct hawk_elastic *el, const struct hawk_block *blk, u64 now)
+static bool may_evict(const struct hawk_elastic_state *el, const struct hawk_block *blk, u64 now)
 {
 	return el->evict && !blk->hold && blk->state == HAWK_BLOCK_READY && !blk->pins &&
 	       age_bin(now, blk->atime) >= el->bin;
 }
 
 /* Renew the hold, or let it end; write or give up what is too much. */
-static int block_act(struct hawk_space *s, struct hawk_elastic *el, struct hawk_block *blk,
+static int block_act(struct hawk_space *s, struct hawk_elastic_state *el, struct hawk_block *blk,
 		     const struct walk_row *r, u64 now, struct hawk_want *w)
 {
 	int ret;
@@ -324,7 +369,7 @@ static int block_act(struct hawk_space *s, struct hawk_elastic *el, struct hawk_
 }
 
 /* Back to a free frame, if there is one: it must not cost others theirs. */
-static int block_come(struct hawk_space *s, struct hawk_elastic *el, struct hawk_block *blk,
+static int block_come(struct hawk_space *s, struct hawk_elastic_state *el, struct hawk_block *blk,
 		      const struct walk_row *r, u64 now, struct hawk_want *w)
 {
 	u32 n = w->plan->n;
@@ -345,7 +390,7 @@ static int block_come(struct hawk_space *s, struct hawk_elastic *el, struct hawk
 }
 
 /* Return: 0; -EAGAIN: the plan is full, or flash grows; -ENOBUFS. */
-static int lid_act(struct hawk_space *s, struct hawk_elastic *el, const struct walk_row *r,
+static int lid_act(struct hawk_space *s, struct hawk_elastic_state *el, const struct walk_row *r,
 		   u64 lid, u64 now, struct hawk_plan *plan)
 {
 	struct hawk_want w = { .plan = plan, .ahead = true };
@@ -373,7 +418,7 @@ static int lid_act(struct hawk_space *s, struct hawk_elastic *el, const struct w
 }
 
 /* Second pass.  A row that was left in the middle is begun anew. */
-static int row_act(struct hawk_space *s, struct hawk_elastic *el, const struct walk_row *r,
+static int row_act(struct hawk_space *s, struct hawk_elastic_state *el, const struct walk_row *r,
 		   u64 now, struct hawk_plan *plan)
 {
 	u32 i, lids = s->seqs->layers * s->seqs->heads;
@@ -396,7 +441,7 @@ static int row_act(struct hawk_space *s, struct hawk_elastic *el, const struct w
 }
 
 /* All sequences have been looked at: what does the formula say now? */
-static void cycle_end(struct hawk_space *s, struct hawk_elastic *el)
+static void cycle_end(struct hawk_space *s, struct hawk_elastic_state *el)
 {
 	struct hawk_seqs *q = s->seqs;
 	u32 cap, alloc, reserved;
@@ -406,6 +451,7 @@ static void cycle_end(struct hawk_space *s, struct hawk_elastic *el)
 	reserved = (u64)cap * el->p.reserved >> 16;
 	hawk_elastic_settle(el, hawk_elastic_alpha(alloc, cap, reserved, el->p.alpha_min));
 	el->cycle = (el->cycle + 1) % 3;
+	hawk_store(&el->cycles, el->cycles + 1);
 	if (el->p.on)
 		hawk_store(&s->hold, 1u << el->cycle);
 	hawk_unlock(&q->lock);
@@ -413,7 +459,7 @@ static void cycle_end(struct hawk_space *s, struct hawk_elastic *el)
 
 int hawk_elastic_step(struct hawk_space *s, u64 now, struct hawk_plan *plan)
 {
-	struct hawk_elastic *el = s->seqs ? s->seqs->elastic : NULL;
+	struct hawk_elastic_state *el = s->seqs ? s->seqs->elastic : NULL;
 	u32 i, n, budget = WALK_LIDS, first = plan->n;
 	struct walk_row rows[WALK_ROWS];
 	int ret;

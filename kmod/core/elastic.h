@@ -11,9 +11,9 @@
 
 /*
  * @p, @alpha and how it changes are guarded by hawk_seqs.lock; the rest is the one
- * caller's of hawk_elastic_step(), which lets others read the last two.
+ * caller's of hawk_elastic_step(), which lets others read the last three.
  */
-struct hawk_elastic {
+struct hawk_elastic_state {
 	struct hawk_elastic_params p;
 	struct hawk_elastic_params now;	/* of the walk: @p when it began with the sequence */
 	u32 share;		/* likewise @alpha */
@@ -42,9 +42,10 @@ struct hawk_elastic {
 	u32 skip;		/* rows on flash to pass over, before those to reload */
 	u64 evicted;
 	u64 reloaded;
+	u64 cycles;
 };
 
-void hawk_elastic_init(struct hawk_elastic *el);
-void hawk_elastic_settle(struct hawk_elastic *el, u32 target);
+void hawk_elastic_init(struct hawk_elastic_state *el);
+void hawk_elastic_settle(struct hawk_elastic_state *el, u32 target);
 
 #endif /* HAWK_CORE_ELASTIC_H */

@@ -123,7 +123,7 @@ struct hawk_seqs {
 	u8 waiting;		/* a row is or may become busy; read without the lock */
 	u8 again;		/* a pin, lease or read has ended since; no lock */
 	u32 wakes;		/* times that those that wait were looked at once more */
-	struct hawk_elastic *elastic;
+	struct hawk_elastic_state *elastic;
 	u32 pick;		/* where the search for compaction goes on */
 	struct hawk_seq *seq;
 	struct hawk_list *list;

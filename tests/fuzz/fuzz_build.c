@@ -319,6 +319,19 @@ static size_t build_seq_map(struct hawk_seq_map *s, const struct fuzz_call *c)
 	return sizeof(*s);
 }
 
+static size_t build_elastic(void *buf, const struct fuzz_call *c)
+{
+	struct hawk_elastic *s = buf;
+
+	s->flags = c->a[0];
+	s->on = c->a[1];
+	s->keep_free = c->a[2];
+	s->alpha_min = c->a[3];
+	s->sinks = c->a[4];
+	s->window = c->a[5];
+	return sizeof(*s);
+}
+
 /* The structure of command @c->nr. Return: its own size. */
 size_t build_struct(void *buf, const struct fuzz_call *c)
 {
@@ -360,6 +373,7 @@ size_t build_struct(void *buf, const struct fuzz_call *c)
 		((struct hawk_draft_close *)buf)->id = c->a[0];
 		return sizeof(struct hawk_draft_close);
 	case HAWK_IOC_GATHER: return build_gather(buf, c);
+	case HAWK_IOC_ELASTIC: return build_elastic(buf, c);
 	case HAWK_IOC_SEQ: return build_seq(buf, c);
 	case HAWK_IOC_SEQ_MAP: return build_seq_map(buf, c);
 	case HAWK_IOC_LEASE_RELEASE:

@@ -78,6 +78,8 @@ static const struct call calls[] = {
 	     AT(hawk_gather, reserved)),
 	CALL(HAWK_IOC_SEQ, hawk_seq_batch, ops, 0, SPACE),
 	CALL(HAWK_IOC_SEQ_MAP, hawk_seq_map, gen, 0, SPACE),
+	CALL(HAWK_IOC_ELASTIC, hawk_elastic, cycles, HAWK_ELASTIC_SET, SPACE,
+	     AT(hawk_elastic, reserved)),
 	BATCH(HAWK_IOC_ALLOC, HAWK_BATCH_NOWAIT, WRITE),
 	BATCH(HAWK_IOC_PUT, HAWK_BATCH_KEEP_PIN, WRITE),
 	BATCH(HAWK_IOC_LOOKUP, HAWK_BATCH_LEASE, 0),

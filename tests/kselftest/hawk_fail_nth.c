@@ -298,6 +298,27 @@ static int seq_undo(env *e)
 SWEEP(seq, .call = seq_make, .undo = seq_undo)
 SWEEP(seq_map, .prepare = seq_make, .call = seq_map, .undo = seq_undo)
 
+static int elastic_set(env *e, uint32_t on)
+{
+	struct hawk_elastic a = {
+		.size = sizeof(a), .flags = HAWK_ELASTIC_SET, .on = on, .window = 16,
+	};
+
+	return dev_call(e->fd, HAWK_IOC_ELASTIC, &a);
+}
+
+static int elastic_on(env *e)
+{
+	return elastic_set(e, 1);
+}
+
+static int elastic_off(env *e)
+{
+	return elastic_set(e, 0);
+}
+
+SWEEP(elastic, .prepare = seq_make, .call = elastic_on, .undo = elastic_off)
+
 /* ---- mappings ---- */
 
 static int map_at(env *e, uint64_t offset, size_t bytes, int prot)

@@ -236,6 +236,56 @@ TEST_F(seq, leased_blocks_go_later)
 	settle_at(self->fd, 0);
 }
 
+static int elastic(int fd, uint32_t flags, struct hawk_elastic *e)
+{
+	e->size = sizeof(*e);
+	e->flags = flags;
+	return dev_call(fd, HAWK_IOC_ELASTIC, e);
+}
+
+/* Who may set it; it is the space's, nobody else's. */
+TEST_F(seq, elastic)
+{
+	struct hawk_space_create sc = seq_args(self->host);
+	int fd = dev_open(O_RDWR), ro = dev_open(O_RDONLY);
+	struct hawk_elastic e = { }, bad;
+
+	ASSERT_EQ(0, space_attach(ro, NAME));
+	ASSERT_EQ(0, elastic(ro, 0, &e)) TH_LOG("looking is no writing");
+	EXPECT_EQ(0, e.on);
+	EXPECT_EQ(64, e.sinks);
+	EXPECT_EQ(1024, e.window);
+	EXPECT_EQ(HOST_BYTES, e.cap_bytes);
+	e.on = 1;
+	EXPECT_EQ(-EACCES, elastic(ro, HAWK_ELASTIC_SET, &e));
+	bad = e, bad.on = 2;
+	EXPECT_EQ(-EINVAL, elastic(self->fd, HAWK_ELASTIC_SET, &bad));
+	bad = e, bad.keep_free = HAWK_ELASTIC_ONE;
+	EXPECT_EQ(-EINVAL, elastic(self->fd, HAWK_ELASTIC_SET, &bad));
+	bad = e, bad.alpha_min = HAWK_ELASTIC_ONE + 1;
+	EXPECT_EQ(-EINVAL, elastic(self->fd, HAWK_ELASTIC_SET, &bad));
+	ASSERT_EQ(0, elastic(self->other, 0, &e));
+	EXPECT_EQ(0, e.on) TH_LOG("what is refused leaves no trace");
+
+	e.on = 1;
+	e.sinks = 7;
+	ASSERT_EQ(0, elastic(self->fd, HAWK_ELASTIC_SET, &e));
+	do {
+		ASSERT_EQ(0, elastic(ro, 0, &e));
+	} while (!e.cycles);
+	EXPECT_EQ(7, e.sinks);
+	ASSERT_EQ(0, elastic(self->foreign, 0, &e));
+	EXPECT_EQ(0, e.on);
+	EXPECT_EQ(64, e.sinks);
+	EXPECT_EQ(0, e.cycles);
+
+	sc.seqs = 0, sc.flags = 0;
+	ASSERT_EQ(0, dev_call(fd, HAWK_IOC_SPACE_CREATE, &sc));
+	EXPECT_EQ(-EOPNOTSUPP, elastic(fd, 0, &e));
+	close(ro);
+	close(fd);
+}
+
 TEST_F(seq, refusals)
 {
 	struct hawk_seq_op op = { .op = HAWK_SEQ_NEW };

@@ -39,13 +39,13 @@ static void formula(void **state)
 }
 
 /* Memory in use follows alpha: what is fixed, and k times alpha, in frames of 1000. */
-static u32 target_of(const struct hawk_elastic *el, u32 fixed, u32 k)
+static u32 target_of(const struct hawk_elastic_state *el, u32 fixed, u32 k)
 {
 	return hawk_elastic_alpha(fixed + ((u64)el->alpha * k >> 16), 1000, 50, el->p.alpha_min);
 }
 
 /* Cycles until it rests; it must rest then. */
-static u32 cycles(struct hawk_elastic *el, u32 fixed, u32 k)
+static u32 cycles(struct hawk_elastic_state *el, u32 fixed, u32 k)
 {
 	u32 i, last = 0, alpha, gap;
 
@@ -70,7 +70,7 @@ static void settles(void **state)
 		{ 0, 100 }, { 100, 800 }, { 200, 3000 }, { 100, 20000 }, { 0, 950 },
 		{ 900, 100 }, { 0, 0 }, { 500, 5000 }, { 0, 19000 }, { 300, 10 },
 	};
-	struct hawk_elastic el = { .alpha = 0 };
+	struct hawk_elastic_state el = { .alpha = 0 };
 	u32 i, j, most = 0, n;
 
 	(void)state;
@@ -142,7 +142,7 @@ static int setup(void **state)
 	p.quota_max[host_tier(&t.x.h, HAWK_TIER_BLK, 32)] = 32;
 	t.x.s = host_space(&t.x.h, &p);
 	t.x.now = 1;
-	assert_int_equal(hawk_elastic_set(t.x.s, &e), 0);
+	assert_int_equal(hawk_space_elastic_set(t.x.s, &e), 0);
 	return 0;
 }
 
@@ -185,7 +185,7 @@ static u32 step(void)
 /* Until a whole cycle moves nothing and alpha rests.  Return: calls. */
 static u32 rest(void)
 {
-	struct hawk_elastic *el = t.x.s->seqs->elastic;
+	struct hawk_elastic_state *el = t.x.s->seqs->elastic;
 	u32 i, quiet = 0, alpha, moves;
 
 	for (i = 0; quiet < 3; i++) {
@@ -281,7 +281,7 @@ static void contracts(void **state)
 		assert_int_equal(hawk_block_unpin(t.x.s, ref), 0);
 	}
 	rest();
-	assert_int_equal(hawk_elastic_get(t.x.s, &p, &info), 0);
+	assert_int_equal(hawk_space_elastic_get(t.x.s, &p, &info), 0);
 	assert_int_equal(info.cap, FRAMES);
 	assert_in_range(info.alpha, ONE / 3, ONE * 2 / 3);
 	want = hawk_elastic_resident(&p, info.alpha, 200);
@@ -311,11 +311,11 @@ static void grows(void **state)
 	rest();
 	few = tokens_resident(a);
 	assert_in_range(few, BASE, 100);
-	assert_int_equal(hawk_elastic_get(t.x.s, &p, &info), 0);
+	assert_int_equal(hawk_space_elastic_get(t.x.s, &p, &info), 0);
 	assert_int_equal(seqs_free(&t.x, b), 0);
 	rest();
 	/* there is room: it comes back, up to what alpha says, without pushing anybody out */
-	assert_int_equal(hawk_elastic_get(t.x.s, &p, &info), 0);
+	assert_int_equal(hawk_space_elastic_get(t.x.s, &p, &info), 0);
 	assert_true(info.reloaded > 0);
 	assert_true(tokens_resident(a) > few);
 	assert_in_range(tokens_resident(a),
@@ -323,7 +323,7 @@ static void grows(void **state)
 			hawk_elastic_resident(&p, info.alpha, 120) + 2 * SEQ_BT);
 	/* all of it: then there is no traffic at all */
 	p.alpha_min = ONE;
-	assert_int_equal(hawk_elastic_set(t.x.s, &p), 0);
+	assert_int_equal(hawk_space_elastic_set(t.x.s, &p), 0);
 	rest();
 	assert_int_equal(tokens_resident(a), 120);
 	t.evictions = 0;
@@ -338,17 +338,17 @@ static void parameters(void **state)
 	struct hawk_elastic_info info;
 
 	(void)state;
-	assert_int_equal(hawk_elastic_get(t.x.s, &p, &info), 0);
+	assert_int_equal(hawk_space_elastic_get(t.x.s, &p, &info), 0);
 	q = p;
 	q.reserved = ONE;
-	assert_int_equal(hawk_elastic_set(t.x.s, &q), -EINVAL);
+	assert_int_equal(hawk_space_elastic_set(t.x.s, &q), -EINVAL);
 	q = p;
 	q.alpha_min = ONE + 1;
-	assert_int_equal(hawk_elastic_set(t.x.s, &q), -EINVAL);
+	assert_int_equal(hawk_space_elastic_set(t.x.s, &q), -EINVAL);
 	/* off: nothing is done, nothing is held */
 	with_tokens(200);
 	p.on = false;
-	assert_int_equal(hawk_elastic_set(t.x.s, &p), 0);
+	assert_int_equal(hawk_space_elastic_set(t.x.s, &p), 0);
 	t.x.now += 1ull << 40;
 	assert_int_equal(step(), 0);
 	assert_int_equal(step(), 0);
@@ -378,10 +378,10 @@ static void with_others(void **state)
 					   1), 0);
 	with_tokens(200);
 	t.x.now += 1ull << 30;
-	assert_int_equal(hawk_elastic_get(t.x.s, &e, &info), 0);
+	assert_int_equal(hawk_space_elastic_get(t.x.s, &e, &info), 0);
 	assert_int_equal(info.cap, FRAMES / 4);
 	rest();
-	assert_int_equal(hawk_elastic_get(t.x.s, &e, &info), 0);
+	assert_int_equal(hawk_space_elastic_get(t.x.s, &e, &info), 0);
 	assert_in_range(info.alpha, ONE / 8, ONE / 2);
 	evictions = t.evictions;
 	for (i = 0; i < 50; i++)
@@ -396,7 +396,7 @@ static void with_others(void **state)
 static void empty_ones(void **state)
 {
 	struct hawk_elastic_params p = { .on = true };
-	struct hawk_elastic *el;
+	struct hawk_elastic_state *el;
 	struct seqs y;
 	u32 i, n = 8192;
 
@@ -404,7 +404,7 @@ static void empty_ones(void **state)
 	seqs_init(&y, n, n, 1);
 	for (i = 0; i < n; i++)
 		assert_int_not_equal(seqs_new(&y), 0);
-	assert_int_equal(hawk_elastic_set(y.s, &p), 0);
+	assert_int_equal(hawk_space_elastic_set(y.s, &p), 0);
 	el = y.s->seqs->elastic;
 	assert_int_equal(hawk_elastic_step(y.s, 1, host_plan(&y.h, HOST_PLAN)), 0);
 	assert_in_range(el->seq, 100, n - 1);

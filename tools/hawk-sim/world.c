@@ -206,7 +206,7 @@ static void space_create(struct sim_space *sp)
 			.sinks = sim_below(8), .window = sim_below(16),
 		};
 
-		EXPECT(!hawk_elastic_set(sp->s, &e));
+		EXPECT(!hawk_space_elastic_set(sp->s, &e));
 	}
 	sim.touched[sp - sim.space] = true;
 }

@@ -25,7 +25,7 @@ static const struct {
 	{ HAWK_FEAT_STATS_PAGE, "stats-page" }, { HAWK_FEAT_DRAFT, "draft" },
 	{ HAWK_FEAT_GATHER, "gather" },	      { HAWK_FEAT_SLICE, "slice" },
 	{ HAWK_FEAT_TIER_DMABUF, "tier-dmabuf" },
-	{ HAWK_FEAT_SEQ, "sequences" },
+	{ HAWK_FEAT_SEQ, "sequences" },	      { HAWK_FEAT_ELASTIC, "elastic" },
 };
 
 #define N_FEATURES (sizeof(features) / sizeof(features[0]))
