@@ -338,6 +338,11 @@ static int dev_seq_map(struct hawk_kv *kv, struct hawk_seq_map *map)
 	return call(to_dev_kv(kv)->fd, HAWK_IOC_SEQ_MAP, map, "asking for a sequence");
 }
 
+static int dev_elastic(struct hawk_kv *kv, struct hawk_elastic *e)
+{
+	return call(to_dev_kv(kv)->fd, HAWK_IOC_ELASTIC, e, "elastic residency");
+}
+
 static const struct hawk_ops dev_ops = {
 	.name = "dev",
 	.close = dev_close,
@@ -367,6 +372,7 @@ static const struct hawk_ops dev_ops = {
 	.draft_close = dev_draft_close,
 	.seq = dev_seq,
 	.seq_map = dev_seq_map,
+	.elastic = dev_elastic,
 };
 
 int hawk_dev_open(const char *path, struct hawk **hp)

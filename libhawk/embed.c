@@ -11,7 +11,7 @@
 			 HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC | \
 			 HAWK_FEAT_RECLAIM | HAWK_FEAT_TIER_FORCE | HAWK_FEAT_TIER_REOPEN | \
 			 HAWK_FEAT_CANCEL | HAWK_FEAT_DRAFT | HAWK_FEAT_GATHER | HAWK_FEAT_SLICE | \
-			 HAWK_FEAT_SEQ)
+			 HAWK_FEAT_SEQ | HAWK_FEAT_ELASTIC)
 
 static int embed_query(struct hawk *h, struct hawk_query *q)
 {
@@ -110,6 +110,7 @@ static const struct hawk_ops embed_ops = {
 	.draft_close = embed_draft_close,
 	.seq = embed_seq,
 	.seq_map = embed_seq_map,
+	.elastic = embed_elastic,
 };
 
 static struct embed *embed_new(void)

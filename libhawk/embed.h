@@ -254,6 +254,10 @@ void seqs_end(struct ekv *kv);
 /* embed_compact.c */
 void tidy_all(struct embed *e);
 
+/* embed_elastic.c */
+int embed_elastic(struct hawk_kv *kv, struct hawk_elastic *arg);
+u64 elastic_all(struct embed *e, u64 now);
+
 /* wait.c */
 u64 now_ns(void);
 int wait_init(struct embed *e);

@@ -6,7 +6,7 @@
  * cold ones to flash until embed.writeback of 1024 frames are clean or free, so
  * that making room is mostly a matter of forgetting a frame.  It also takes chunks
  * from spaces that have more for those that have less (embed_share.c), and looks after
- * sequences (embed_compact.c).
+ * sequences (embed_compact.c, embed_elastic.c).
  */
 #include <time.h>
 
@@ -66,10 +66,16 @@ static void doze(struct embed *e, u64 until)
 		pthread_cond_wait(&e->keeper_cond, &e->keeper_lock);
 }
 
+/* The earlier of two times, of which 0 is never. */
+static u64 sooner(u64 a, u64 b)
+{
+	return a && (!b || a < b) ? a : b;
+}
+
 static void *keeper(void *arg)
 {
 	struct embed *e = arg;
-	u64 next_lease;
+	u64 next_lease, elastic = 0;
 	bool write, starved, untidy;
 
 	pthread_mutex_lock(&e->keeper_lock);
@@ -88,9 +94,11 @@ static void *keeper(void *arg)
 			write_ahead(e);
 		if (untidy)
 			tidy_all(e);
+		if (now_ns() >= elastic)
+			elastic = elastic_all(e, now_ns());
 		next_lease = leases_expire(e, now_ns());
 		pthread_mutex_lock(&e->keeper_lock);
-		doze(e, next_lease);
+		doze(e, sooner(next_lease, elastic));
 	}
 	pthread_mutex_unlock(&e->keeper_lock);
 	return NULL;

@@ -56,6 +56,7 @@ struct hawk_ops {
 	void (*draft_close)(struct hawk_kv *kv, const struct hawk_draft_open *o, void *mem);
 	int (*seq)(struct hawk_kv *kv, struct hawk_seq_batch *b);
 	int (*seq_map)(struct hawk_kv *kv, struct hawk_seq_map *map);
+	int (*elastic)(struct hawk_kv *kv, struct hawk_elastic *e);
 };
 
 /* First member of each backend's handle. */

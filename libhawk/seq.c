@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * seq.c - the calls for sequences, but for hawk_seq_append()
+ * seq.c - the calls for sequences, but for hawk_seq_append(); elastic residency
  */
 #include <errno.h>
 
@@ -112,4 +112,22 @@ int hawk_seq_segs(struct hawk_kv *kv, uint32_t seq, struct hawk_seg *segs, unsig
 	if (map)
 		*map = m;
 	return ret ? ret : (int)m.count;
+}
+
+static int elastic(struct hawk_kv *kv, uint32_t flags, struct hawk_elastic *e)
+{
+	e->size = sizeof(*e);
+	e->flags = flags;
+	e->reserved = 0;
+	return kv->h->ops->elastic(kv, e);
+}
+
+int hawk_elastic_set(struct hawk_kv *kv, struct hawk_elastic *e)
+{
+	return elastic(kv, HAWK_ELASTIC_SET, e);
+}
+
+int hawk_elastic_get(struct hawk_kv *kv, struct hawk_elastic *e)
+{
+	return elastic(kv, 0, e);
 }

@@ -435,6 +435,19 @@ int hawk_seq_free(struct hawk_kv *kv, uint32_t seq);
 int hawk_seq_segs(struct hawk_kv *kv, uint32_t seq, struct hawk_seg *segs, unsigned int n,
 		  struct hawk_seq_map *map);
 
+/**
+ * hawk_elastic_set() - how much of each sequence stays in host tiers
+ * @e: the parameters, as hawk_elastic_get() gives them and &struct hawk_elastic tells;
+ *	size, flags and reserved are the library's. Out: as from hawk_elastic_get()
+ *
+ * Return: 0; -EINVAL; -EOPNOTSUPP (a space without sequences); -EACCES (it may only be
+ * read).
+ */
+int hawk_elastic_set(struct hawk_kv *kv, struct hawk_elastic *e);
+
+/** hawk_elastic_get() - the parameters, the share in force, what was moved: 0 or -EOPNOTSUPP */
+int hawk_elastic_get(struct hawk_kv *kv, struct hawk_elastic *e);
+
 #define HAWK_APPEND_HIDDEN	(1u << 0)	/* not visible before hawk_seq_advance() */
 #define HAWK_APPEND_OPEN	(1u << 1)	/* the caller is filling the last block already */
 
