@@ -366,7 +366,8 @@ size_t build_struct(void *buf, const struct fuzz_call *c)
 		((struct hawk_frame_info *)buf)->frame = c->a[1];
 		return sizeof(struct hawk_frame_info);
 	case HAWK_IOC_DRAFT_OPEN:
-		((struct hawk_draft_open *)buf)->seq = c->a[0] ? c->a[1] : HAWK_DRAFT_NO_SEQ;
+		((struct hawk_draft_open *)buf)->seq =
+			c->a[0] ? 1u << 16 | (uint32_t)c->a[1] % 8 : HAWK_DRAFT_NO_SEQ;
 		((struct hawk_draft_open *)buf)->slots = c->a[2];
 		return sizeof(struct hawk_draft_open);
 	case HAWK_IOC_DRAFT_CLOSE:

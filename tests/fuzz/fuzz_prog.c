@@ -54,7 +54,7 @@ static const uint8_t kinds[FUZZ_NR_MAX][FUZZ_ARGS] = {
 	NR(HAWK_IOC_EXPORT) = { K_ITEM_FLAGS, K_COUNT, K_LID, K_SLOT },
 	NR(HAWK_IOC_EXPORT_REVOKE) = { K_LEASE, K_DEADLINE },
 	NR(HAWK_IOC_FRAME_INFO) = { K_TIER, K_LID },
-	NR(HAWK_IOC_DRAFT_OPEN) = { K_BIT, K_LID, K_COUNT },
+	NR(HAWK_IOC_DRAFT_OPEN) = { K_BIT, K_SLOT, K_COUNT },
 	NR(HAWK_IOC_DRAFT_CLOSE) = { K_SLOT },
 	NR(HAWK_IOC_GATHER) = { K_ITEM_FLAGS, K_COUNT, K_LID, K_COUNT, K_BIT, K_DEADLINE },
 	NR(HAWK_IOC_SEQ) = { K_LID, K_COUNT, K_LID, K_SLOT, K_COUNT, K_ITEM_FLAGS },
@@ -119,7 +119,9 @@ static uint64_t arg_new(uint64_t *state, enum kind kind)
 	case K_EVENTFD: return below(state, 4);
 	case K_BYTES: return (1ull + below(state, 2)) << 21;
 	case K_PATH: return below(state, 8);
-	case K_TIER_KIND: return 1 + below(state, 2 + one_in(state, 8) * 4);
+	case K_TIER_KIND:
+		return one_in(state, 3) ? HAWK_TIER_DMABUF :
+					  1 + below(state, 2 + one_in(state, 8) * 4);
 	case K_NODE: return below(state, 3) - 1;
 	case K_LEASE: return 1 + below(state, 8);
 	case K_BIT: return one_in(state, 8);
@@ -129,6 +131,8 @@ static uint64_t arg_new(uint64_t *state, enum kind kind)
 	}
 }
 
+#define NR_LAST	_IOC_NR(HAWK_IOC_GATHER)
+
 /* Numbers that exist, and now and then one that does not. */
 static uint8_t nr_new(uint64_t *state)
 {
@@ -137,7 +141,7 @@ static uint8_t nr_new(uint64_t *state)
 	if (one_in(state, 64))
 		return below(state, FUZZ_NR_MAX);
 	if (!one_in(state, 3))
-		return _IOC_NR(HAWK_IOC_ALLOC) + below(state, 20);
+		return _IOC_NR(HAWK_IOC_ALLOC) + below(state, NR_LAST - _IOC_NR(HAWK_IOC_ALLOC) + 1);
 	do {
 		nr = below(state, _IOC_NR(HAWK_IOC_ALLOC));
 	} while (nr > 3 && nr < 8);
