@@ -160,9 +160,15 @@ static int hawk_as_drain_round(struct hawk_as *as, u32 tier, u32 flags, u32 *bus
 	hawk_round_end(as);
 	if (ret != -EAGAIN)
 		return ret;
-	/* What is in flight ends by itself; nothing in flight: look again at once. */
-	return wait_event_killable(as->wait, atomic64_read(&as->events) != events ||
-				   !atomic_read(&as->active)) ? -EINTR : -EAGAIN;
+	/*
+	 * What is in flight ends by itself; nothing in flight: look again at once.  Unless
+	 * what is busy is not in flight: a gather that has found its blocks waits for its
+	 * buffer first, as long as its client likes.
+	 */
+	if (wait_event_killable(as->wait, atomic64_read(&as->events) != events ||
+				!atomic_read(&as->active)))
+		return -EINTR;
+	return *busy && atomic64_read(&as->events) == events ? -EBUSY : -EAGAIN;
 }
 
 /**
@@ -172,7 +178,7 @@ static int hawk_as_drain_round(struct hawk_as *as, u32 tier, u32 flags, u32 *bus
  * @slot: which of its chunks there
  * @flags: HAWK_DRAIN_*
  * @claim: keep the chunk for this space, or NULL
- * @busy: out: frames in the chunk that are pinned or being filled
+ * @busy: out: frames in the chunk that are pinned, being filled or read by gathers
  *
  * Context: hawk_device.drain_lock held; waits for moves.
  * Return: 0; -ENOENT: no chunk there; -EBUSY: @busy, or somebody outside holds pages
@@ -196,6 +202,8 @@ int hawk_as_take(struct hawk_as *as, u32 tier, u32 slot, u32 flags, struct hawk_
 	do {
 		ret = hawk_as_drain_round(as, tier, flags, busy);
 	} while (ret == -EAGAIN && --tries);
+	if (ret == -EAGAIN && *busy)
+		ret = -EBUSY;	/* they are read all the time */
 	hawk_dev.drain_plan.caller = NULL;
 	if (!ret)
 		ret = hawk_as_take_finish(as, tier, slot, claim);

@@ -248,9 +248,9 @@ struct hawk_tier_add {
  *
  * Needs CAP_SYS_ADMIN.  ENOENT: no such tier; EBUSY: a space has a quota in it, or
  * its pages are still held by a NIC or another process; with HAWK_TIER_FORCE:
- * blocks in it are pinned or being filled, or its pages are held; the kernel log
- * tells by whose space.  The tier stays closed then, no space gets a chunk of it;
- * call again; EINTR: the caller was killed, likewise.
+ * blocks in it are pinned, being filled or read by gathers, or its pages are held; the
+ * kernel log tells by whose space.  The tier stays closed then, no space gets a chunk
+ * of it; call again; EINTR: the caller was killed, likewise.
  *
  * HAWK_TIER_REOPEN removes nothing: it takes back a removal by force that failed.
  * Spaces that still have a quota in the tier, and new ones, get chunks of it again;

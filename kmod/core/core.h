@@ -430,13 +430,15 @@ int hawk_space_drain_start(struct hawk_space *s, u32 tier, u32 slot);
  * @tier: tier id
  * @flags: HAWK_DRAIN_*
  * @plan: receives moves: writes of dirty blocks, reloads of blocks on flash
- * @busy: out: frames that are pinned or FILLING, or leased with nowhere to go
+ * @busy: out: frames that are pinned or FILLING, leased with nowhere to go, or read by
+ *	a gather
  *
  * A resident block goes to flash; if that has no room it is dropped.  A block on
  * flash is reloaded into a free host frame; if there is none it is dropped.
  * Return: 0: no frame of the chunk is in use, finish may be called; -EAGAIN: execute
- * the plan, or if it got no move wait for moves in flight, then call again; -EBUSY:
- * nothing to do or to wait for but @busy; -ENOBUFS: as for alloc; -ENOENT: no drain.
+ * the plan, or if it got no move wait for moves and gathers in flight, then call again:
+ * if none is and @busy is not 0, somebody has not begun to read yet, and may not for long;
+ * -EBUSY: nothing to do or to wait for but @busy; -ENOBUFS: as for alloc; -ENOENT: no drain.
  */
 int hawk_space_drain(struct hawk_space *s, u32 tier, u32 flags, struct hawk_plan *plan,
 		     u32 *busy);

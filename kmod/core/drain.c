@@ -152,7 +152,7 @@ static int give_up_flash(struct hawk_space *s, struct hawk_block *blk, u32 flags
 	int ret;
 
 	if (blk->reads)
-		return -EAGAIN;	/* it ends as a move does */
+		return -EINPROGRESS;
 	if (blk->state != HAWK_BLOCK_FLASH) {
 		hawk_lru_del(s, blk);
 		hawk_block_drop_flash(s, blk);
@@ -173,7 +173,10 @@ static int give_up_flash(struct hawk_space *s, struct hawk_block *blk, u32 flags
 
 /* ---- one frame ---- */
 
-/* A frame that was seen to be of block @nr.  Return: as hawk_space_drain(). */
+/*
+ * A frame that was seen to be of block @nr.
+ * Return: as hawk_space_drain(), or -EINPROGRESS: a gather reads it, or is about to.
+ */
 static int take_used(struct hawk_space *s, u32 tier, u32 frame, u32 nr, u32 flags,
 		     struct hawk_want *w)
 {
@@ -185,9 +188,10 @@ static int take_used(struct hawk_space *s, u32 tier, u32 frame, u32 nr, u32 flag
 	for (;;) {
 		hawk_lock(&b->lock);
 		if (hawk_load(&s->win[tier].frame[frame].block) != nr ||
-		    hawk_load(&blk->home) != home || (blk->flags & HAWK_BF_MOVING) ||
-		    blk->state == HAWK_BLOCK_DYING)
-			ret = -EAGAIN;	/* the last one to use it buries what has ended */
+		    hawk_load(&blk->home) != home || (blk->flags & HAWK_BF_MOVING))
+			ret = -EAGAIN;
+		else if (blk->state == HAWK_BLOCK_DYING)	/* who uses it last buries it */
+			ret = blk->reads ? -EINPROGRESS : -EAGAIN;
 		else if (blk->htier == tier && blk->hframe == frame)
 			ret = give_up_host(s, blk, flags, w);
 		else
@@ -240,8 +244,8 @@ int hawk_space_drain(struct hawk_space *s, u32 tier, u32 flags, struct hawk_plan
 		ret = drain_frame(s, tier, slot * s->frames_per_chunk + i, flags, plan);
 		if (ret == -ENOBUFS)
 			return ret;
-		wait |= ret == -EAGAIN;
-		*busy += ret == -EBUSY;
+		wait |= ret == -EAGAIN || ret == -EINPROGRESS;
+		*busy += ret == -EBUSY || ret == -EINPROGRESS;
 	}
 	if (wait)
 		return -EAGAIN;

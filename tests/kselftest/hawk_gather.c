@@ -9,9 +9,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+
+#include <linux/userfaultfd.h>
 
 #include "hawk_slow.h"
 
@@ -309,6 +313,68 @@ TEST_F(gather, scribbling_caller)
 	EXPECT_EQ(0, gather(self->fd, &c));
 	EXPECT_EQ(ROWS, good_rows(&c));
 	call_fini(&c);
+}
+
+/* Memory whose pages come when somebody says so.  Return: who says so, or -1. */
+static int late_pages(void *at, size_t n)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = {
+		.range = { .start = (uintptr_t)at, .len = n },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	if (fd >= 0 && !ioctl(fd, UFFDIO_API, &api) && !ioctl(fd, UFFDIO_REGISTER, &reg))
+		return fd;
+	return -1;
+}
+
+struct late {
+	struct call c;
+	int fd;
+	int ret;
+};
+
+static void *gather_late(void *arg)
+{
+	struct late *l = arg;
+
+	l->ret = gather(l->fd, &l->c);
+	return NULL;
+}
+
+/*
+ * Who has found blocks on a drive and then waits for his own buffer keeps them, but
+ * nobody waits for him: removal of the tier gives up, and tells so.
+ */
+TEST_F(gather, buffer_that_does_not_come)
+{
+	struct hawk_tier_remove rm = {
+		.size = sizeof(rm), .flags = HAWK_TIER_FORCE, .tier = self->blk,
+	};
+	struct late l = { .fd = self->fd };
+	struct uffdio_range all;
+	struct pollfd pfd;
+	pthread_t t;
+
+	call_init(&l.c, 0, ROWS, BLOCK);
+	all = (struct uffdio_range){ .start = l.c.g.buf, .len = ROWS * BLOCK };
+	pfd = (struct pollfd){ .fd = late_pages(l.c.buf, ROWS * BLOCK), .events = POLLIN };
+	if (pfd.fd < 0)
+		SKIP(return, "this kernel has no userfaultfd");
+	ASSERT_EQ(0, pthread_create(&t, NULL, gather_late, &l));
+	ASSERT_EQ(1, poll(&pfd, 1, -1));
+	ASSERT_EQ(POLLIN, pfd.revents) TH_LOG("it waits for a page");
+	EXPECT_EQ(-EBUSY, dev_call(self->ctl, HAWK_IOC_TIER_REMOVE, &rm));
+	rm.flags = HAWK_TIER_REOPEN;
+	EXPECT_EQ(0, dev_call(self->ctl, HAWK_IOC_TIER_REMOVE, &rm));
+	ASSERT_EQ(0, ioctl(pfd.fd, UFFDIO_UNREGISTER, &all));
+	pthread_join(t, NULL);
+	close(pfd.fd);
+	EXPECT_EQ(0, l.ret);
+	EXPECT_EQ(ROWS, good_rows(&l.c));
+	call_fini(&l.c);
 }
 
 /* The drive loses its end: what lay there is a miss, what did not is not. */

@@ -387,6 +387,7 @@ static void reader_keeps_flash(void **state)
 		ret = hawk_space_drain(f.s, f.flash, HAWK_DRAIN_DROP, host_plan(&f.h, HOST_PLAN),
 				       &busy);
 		assert_int_equal(ret, -EAGAIN);
+		assert_int_equal(busy, 1);	/* the reader may not have begun */
 		host_run(&f.h);
 		host_check(f.s);
 	}
@@ -480,6 +481,7 @@ static void reload_fails_meanwhile(void **state)
 		host_run(&f.h);
 		assert_int_equal(hawk_space_drain(f.s, parts[i], HAWK_DRAIN_DROP,
 						  host_plan(&f.h, HOST_PLAN), &busy), -EAGAIN);
+		assert_int_equal(busy, 1);
 		host_run(&f.h);
 		hawk_space_drain_cancel(f.s, parts[i]);
 		host_check(f.s);
