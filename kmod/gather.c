@@ -243,8 +243,10 @@ void hawk_gather_over(struct hawk_gather_call *c)
 {
 	hawk_gather_unpin(c);
 	hawk_gather_trace(c, READ_ONCE(c->error));
-	if (!c->async)
+	if (!c->async) {
+		smp_store_release(&c->over, true);	/* pairs with hawk_gather_wait() */
 		return;
+	}
 	hawk_task_end(c->f, &c->task);
 	hawk_gather_post_end(c);
 }

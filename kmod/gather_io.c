@@ -384,7 +384,9 @@ int hawk_gather_wait(struct hawk_gather_call *c)
 
 	if (c->deadline_ns)
 		timeout = max_t(ktime_t, ktime_sub(ns_to_ktime(c->deadline_ns), ktime_get()), 1);
-	ret = wait_event_interruptible_hrtimeout(c->as->wait, !atomic_read(&c->left), timeout);
+	/* Not before its pages are uncharged: the next gather may need the room. */
+	ret = wait_event_interruptible_hrtimeout(c->as->wait, smp_load_acquire(&c->over),
+						 timeout);
 	if (!ret && signal_pending(current))
 		ret = -ERESTARTSYS;	/* it may have kept some from being started */
 	return ret;

@@ -826,6 +826,7 @@ struct hawk_gather_io {
  * @called: when it did, nanoseconds
  * @async: results go to the ring
  * @left: transfers not ended, and one while they are being started
+ * @over: @left is 0 and the buffer has been let go (release); its caller waits for it
  * @page: the buffer's pages, pinned until @left is 0
  * @bv: the same for drivers
  * @npages: how many
@@ -850,6 +851,7 @@ struct hawk_gather_call {
 	u64 called;
 	bool async;
 	atomic_t left;
+	bool over;
 	struct page **page;
 	struct bio_vec *bv;
 	u32 npages;
