@@ -25,6 +25,8 @@
 
 #define HAWK_TIDY_MS		100	/* after a change */
 #define HAWK_COMPACT_SEGS	1024u	/* copies of one compaction */
+#define HAWK_TURN_COMPACT	16	/* compactions of one space before the next has its turn */
+#define HAWK_TURN_REAP		256	/* likewise, looks for blocks that nobody sees */
 
 /**
  * struct hawk_build - a block of a new run
@@ -216,37 +218,59 @@ static bool hawk_compact_one(struct hawk_as *as, struct hawk_compact *c)
 	ret = hawk_compact_resident(as, c) ? hawk_compact_build(as, c) : -EAGAIN;
 	if (hawk_seq_compact_end(as->space, c, !ret) && !ret)
 		ret = -ESTALE;
-	hawk_seq_reap_all(as, &frames);
+	hawk_seq_reap_some(as, HAWK_TURN_REAP, &frames);
 	trace_hawk_seq_compact(as->id, c, frames, ret);
 	return !ret || ret == -ESTALE;
 }
 
-static void hawk_compact_space(struct hawk_as *as)
+/* Return: whether more is left for the next turn. */
+static bool hawk_compact_space(struct hawk_as *as)
 {
 	struct hawk_compact c = { .max = HAWK_COMPACT_SEGS };
+	bool more = true;
+	u32 n;
 
 	if (!as->info.planes || hawk_compact_stopped(as))
-		return;
+		return false;
 	c.src = kvmalloc_array(c.max, sizeof(*c.src), GFP_KERNEL | __GFP_NOWARN);
-	while (c.src && hawk_compact_one(as, &c) && !hawk_compact_stopped(as))
-		;
+	if (!c.src)
+		return false;
+	for (n = 0; more && n < HAWK_TURN_COMPACT; n++)
+		more = hawk_compact_one(as, &c) && !hawk_compact_stopped(as);
 	kvfree(c.src);
+	return more;
 }
 
 /* ---- the worker ---- */
 
+/*
+ * One worker looks after all spaces: each has its turn, and what a space wants done
+ * without end (its sequences change all the time) does not keep it from the others.
+ * Return: whether more is left for the next turn.
+ */
+static bool hawk_tidy_space(struct hawk_as *as)
+{
+	bool more = false;
+	u32 frames = 0;
+
+	hawk_seq_reap_some(as, HAWK_TURN_REAP, &frames);
+	if (xchg(&as->untidy, false) && hawk_compact_space(as)) {
+		WRITE_ONCE(as->untidy, true);
+		more = true;
+	}
+	return more || hawk_seq_due(as->space);
+}
+
 static void hawk_tidy_work(struct work_struct *work)
 {
 	struct hawk_as *as = NULL;
-	u32 frames = 0;
+	bool more = false;
 
-	while ((as = hawk_as_next(as))) {
-		if (!as->info.seqs)
-			continue;
-		hawk_seq_reap_all(as, &frames);
-		if (xchg(&as->untidy, false))
-			hawk_compact_space(as);
-	}
+	while ((as = hawk_as_next(as)))
+		if (as->info.seqs)
+			more |= hawk_tidy_space(as);
+	if (more)
+		queue_delayed_work(hawk_dev.batch_wq, &hawk_dev.tidy, 1);
 }
 
 /* A sequence of the space has given something up.  Context: any. */

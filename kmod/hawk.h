@@ -963,6 +963,7 @@ void hawk_export_close(struct hawk_file *f);
 
 int hawk_ioc_seq(struct hawk_file *f, void *arg);
 int hawk_ioc_seq_map(struct hawk_file *f, void *arg);
+void hawk_seq_reap_some(struct hawk_as *as, u32 looks, u32 *frames);
 bool hawk_seq_reap_all(struct hawk_as *as, u32 *frames);
 void hawk_seq_close(struct hawk_file *f);
 

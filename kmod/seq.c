@@ -16,6 +16,21 @@
 #include <linux/uaccess.h>
 
 #define HAWK_REAP_LIDS	256	/* LIDs looked at before others may run */
+#define HAWK_CLOSE_LOOKS	256	/* of these by close(), which cannot be killed */
+
+/**
+ * hawk_seq_reap_some() - give back blocks that no sequence shows any more
+ * @as: the space
+ * @looks: how often to look for some, %HAWK_REAP_LIDS or one pass over all LIDs each
+ * @frames: how many they were is added to it
+ *
+ * Context: may sleep.
+ */
+void hawk_seq_reap_some(struct hawk_as *as, u32 looks, u32 *frames)
+{
+	while (looks-- && hawk_seq_reap(as->space, HAWK_REAP_LIDS, frames))
+		cond_resched();
+}
 
 /**
  * hawk_seq_reap_all() - give back all blocks that no sequence shows any more
@@ -200,21 +215,19 @@ int hawk_ioc_seq_map(struct hawk_file *f, void *arg)
  * hawk_seq_close() - a file is at its end: so are the sequences that it owns
  * @f: the file, has a space; its pins have been dropped
  *
+ * If their blocks are very many, the rest of them is given back later (compact.c).
+ *
  * Context: may sleep.
  */
 void hawk_seq_close(struct hawk_file *f)
 {
 	struct hawk_as *as = f->as;
 	u32 frames = 0;
-	bool more;
 
 	if (!as->info.seqs)
 		return;
-	do {
-		more = hawk_seq_end_owner(as->space, f->id);
-		while (hawk_seq_reap(as->space, HAWK_REAP_LIDS, &frames))
-			cond_resched();
+	while (hawk_seq_end_owner(as->space, f->id))
 		cond_resched();
-	} while (more);
+	hawk_seq_reap_some(as, HAWK_CLOSE_LOOKS, &frames);
 	hawk_tidy_waiting(as);
 }
