@@ -194,7 +194,7 @@ int hawk_ioc_seq_map(struct hawk_file *f, void *arg)
 
 	if (!as->info.seqs)
 		return -EOPNOTSUPP;
-	map->count = min(map->count, as->info.segs);
+	map->count = min3(map->count, as->info.segs, HAWK_SEQ_SEGS_MAX);
 	if (map->count) {
 		segs = kvmalloc_array(map->count, sizeof(*segs),
 				      GFP_KERNEL_ACCOUNT | __GFP_NOWARN);

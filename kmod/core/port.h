@@ -28,6 +28,7 @@ enum hawk_lock_kind {
 #include <linux/kernel.h>
 #include <linux/log2.h>
 #include <linux/math64.h>
+#include <linux/nospec.h>
 #include <linux/overflow.h>
 #include <linux/prefetch.h>
 #include <linux/random.h>
@@ -84,6 +85,9 @@ static inline void hawk_unlock(struct hawk_lock *x)
 #define hawk_assert(cond)	WARN_ON_ONCE(!(cond))
 
 #define hawk_prefetch(p)	prefetchw(p)
+
+/* @i, of a client's, has been found to be below @n: not more when speculating either. */
+#define hawk_nospec(i, n)	array_index_nospec(i, n)
 
 #define hawk_load_acquire(p)	smp_load_acquire(p)
 #define hawk_store_release(p, v) smp_store_release(p, v)
@@ -199,6 +203,8 @@ static inline void hawk_prefetch(const void *p)
 	/* gcc takes a function that only prefetches for pure, and drops calls of it */
 	__asm__ volatile("");
 }
+
+#define hawk_nospec(i, n)	(i)	/* the tables are the caller's own */
 
 #define hawk_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define hawk_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)

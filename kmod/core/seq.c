@@ -97,7 +97,7 @@ void hawk_seq_unbusy(struct hawk_space *s)
 struct hawk_seq *hawk_seq_find(struct hawk_space *s, u32 handle)
 {
 	hawk_assert_held(&s->seqs->lock);
-	return hawk_seq_live(s, handle) ? &s->seqs->seq[handle & 0xffff] : NULL;
+	return hawk_seq_of(s, handle);
 }
 
 /* The list shows something else now. */

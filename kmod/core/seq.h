@@ -142,12 +142,17 @@ static inline struct hawk_run *hawk_node_run(struct hawk_space *s, const struct 
 	return &s->seqs->run[n->seg.run - s->run_base];
 }
 
-static inline bool hawk_seq_live(const struct hawk_space *s, u32 handle)
+/* The sequence of a handle, NULL: there is none. */
+static inline struct hawk_seq *hawk_seq_of(const struct hawk_space *s, u32 handle)
 {
 	const struct hawk_seqs *q = s->seqs;
 	u32 i = handle & 0xffff;
+	struct hawk_seq *sq;
 
-	return i < q->max && q->seq[i].handle == handle && q->seq[i].list != HAWK_NONE;
+	if (i >= q->max)
+		return NULL;
+	sq = &q->seq[hawk_nospec(i, q->max)];
+	return sq->handle == handle && sq->list != HAWK_NONE ? sq : NULL;
 }
 
 static inline u32 hawk_seg_end(const struct hawk_seg *g)

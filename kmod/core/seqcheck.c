@@ -119,7 +119,7 @@ static int check_run(struct hawk_space *s, const struct hawk_run *r, const char 
 		FAIL("run in the wrong queue");
 	if (r->reapers)
 		FAIL("run is being reaped");
-	if (r->seq && !hawk_seq_live(s, r->seq))
+	if (r->seq && !hawk_seq_of(s, r->seq))
 		FAIL("run of no sequence");
 	if (r->limit != (r->head != HAWK_NONE || r->kept ? r->rows : 0))
 		FAIL("run open without a segment, or closed with one");
