@@ -28,8 +28,10 @@
  */
 void hawk_seq_reap_some(struct hawk_as *as, u32 looks, u32 *frames)
 {
-	while (looks-- && hawk_seq_reap(as->space, HAWK_REAP_LIDS, frames))
+	do {
+		hawk_seq_reap(as->space, HAWK_REAP_LIDS, frames);
 		cond_resched();
+	} while (--looks && hawk_seq_dead(as->space));
 }
 
 /**
@@ -37,17 +39,21 @@ void hawk_seq_reap_some(struct hawk_as *as, u32 looks, u32 *frames)
  * @as: the space
  * @frames: how many they were is added to it
  *
+ * But not those that are pinned or leased: whoever lets them go sees to them
+ * (hawk_tidy_waiting()), and others may pin and unpin all the time.
+ *
  * Context: may sleep.
  * Return: false: the caller is being killed, some are left.
  */
 bool hawk_seq_reap_all(struct hawk_as *as, u32 *frames)
 {
-	while (hawk_seq_reap(as->space, HAWK_REAP_LIDS, frames)) {
-		if (fatal_signal_pending(current))
-			return false;
+	do {
+		hawk_seq_reap(as->space, HAWK_REAP_LIDS, frames);
+		if (!hawk_seq_dead(as->space))
+			return true;
 		cond_resched();
-	}
-	return true;
+	} while (!fatal_signal_pending(current));
+	return false;
 }
 
 /* ---- HAWK_IOC_SEQ ---- */

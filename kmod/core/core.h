@@ -765,6 +765,15 @@ bool hawk_seq_end_owner(struct hawk_space *s, u64 owner);
  */
 bool hawk_seq_reap(struct hawk_space *s, u32 budget, u32 *freed);
 
+/**
+ * hawk_seq_dead() - are there LIDs that no sequence shows and nobody was seen to keep?
+ * @s: the space
+ *
+ * Unlike hawk_seq_due() it does not become true again with each pin that ends anywhere in
+ * the space: who waits for blocks to be given back goes on as long as it is.  Takes no lock.
+ */
+bool hawk_seq_dead(const struct hawk_space *s);
+
 /** hawk_seq_due() - would hawk_seq_reap() find something?  Takes no lock. */
 bool hawk_seq_due(const struct hawk_space *s);
 

@@ -374,6 +374,11 @@ static void wake_waiting(struct hawk_seqs *q)
 	}
 }
 
+bool hawk_seq_dead(const struct hawk_space *s)
+{
+	return s->seqs && hawk_load(&s->seqs->dead);
+}
+
 bool hawk_seq_due(const struct hawk_space *s)
 {
 	const struct hawk_seqs *q = s->seqs;
