@@ -237,7 +237,8 @@ static int run_mmap(const struct fuzz_call *c)
 {
 	static const int prot[] = { PROT_READ, PROT_READ | PROT_WRITE, PROT_READ | PROT_WRITE,
 				    PROT_READ | PROT_WRITE | PROT_EXEC };
-	uint64_t area = c->a[0] < 3 ? c->a[0] + 1 : c->a[0] < 8 ? c->a[0] + 5 : c->a[0];
+	/* the space's, draft rings, windows of tiers */
+	uint64_t area = c->a[0] < 4 ? c->a[0] + 1 : c->a[0] < 8 ? c->a[0] + 4 : c->a[0];
 	uint64_t off = (area << 40) + c->a[2] * PAGE;
 	size_t bytes = c->a[1] == 7 ? CHUNK : (c->a[1] % 1024 + 1) * PAGE;
 	int fd = world.fd[c->slot] >= 0 ? world.fd[c->slot] : world.fd[0];
