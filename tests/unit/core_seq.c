@@ -816,7 +816,7 @@ static void slice(void **state)
 								       row * SEQ_BT),
 						   NULL, 1, 1), 0);
 	/* each row is looked at by a block that the space keeps: half of them is too much */
-	assert_int_equal(hawk_elastic_set(y.s, &e), 0);
+	assert_int_equal(hawk_space_elastic_set(y.s, &e), 0);
 	y.s->seqs->elastic->alpha = 1 << 15;
 	plan = host_plan(&y.h, HOST_PLAN);
 	while (host_grew(y.s, hawk_elastic_step(y.s, 1, plan)))
