@@ -131,7 +131,7 @@ static uint64_t arg_new(uint64_t *state, enum kind kind)
 	}
 }
 
-#define NR_LAST	_IOC_NR(HAWK_IOC_GATHER)
+#define NR_LAST	_IOC_NR(HAWK_IOC_ELASTIC)
 
 /* Numbers that exist, and now and then one that does not. */
 static uint8_t nr_new(uint64_t *state)
