@@ -14,8 +14,12 @@
  * end with their pin, ours are put again) and the sequence is cut to what it was.
  */
 #include <errno.h>
+#include <time.h>
 
 #include "priv.h"
+
+#define BUSY_NAP_NS	1000000	/* between two looks at a block that others have pinned */
+#define BUSY_NAPS	1000	/* looks */
 
 enum kind { NEW, OURS, SHARED };
 
@@ -33,6 +37,28 @@ static int fork_lids(struct hawk_kv *kv, struct hawk_item *it, unsigned int n,
 {
 	(void)o;
 	return hawk_fork(kv, it, n);
+}
+
+/*
+ * Compaction pins what it copies, for a moment.  By a truncation such a block can have
+ * become the last one of the sequence meanwhile, so it is worth while to wait.
+ */
+static int unshare(struct hawk_kv *kv, struct hawk_item *it, unsigned int n,
+		   const struct hawk_opts *o)
+{
+	const struct timespec nap = { .tv_nsec = BUSY_NAP_NS };
+	int ret = hawk_unshare(kv, it, n, o);
+	unsigned int i, naps;
+
+	for (i = 0; i < n && ret >= 0; i++) {
+		for (naps = 0; it[i].status == -EBUSY && naps < BUSY_NAPS; naps++) {
+			nanosleep(&nap, NULL);
+			ret = hawk_unshare(kv, &it[i], 1, o);
+			if (ret < 0)
+				break;
+		}
+	}
+	return ret;
 }
 
 /* All of @it, which may be more than a batch.  Return: 0 or the first failure. */
@@ -121,7 +147,7 @@ static int take_last(struct hawk_kv *kv, const struct hawk_seq_op *op, struct ha
 		give_back(kv, it, n, kind);
 		return ret;
 	}
-	ret = each(kv, hawk_unshare, it, n);
+	ret = each(kv, unshare, it, n);
 	if (!ret)
 		return 0;
 	for (i = 0; i < n; i++)
