@@ -300,13 +300,17 @@ SWEEP(frame_info, .prepare = frame_prepare, .call = frame_info)
 
 #define GATHER_ROWS	4u
 
-/* The buffer of all: transfers that end late find it. */
-static uint8_t gather_buf[GATHER_ROWS * BLOCK] __attribute__((aligned(4096)));
+/*
+ * The buffers of all: transfers that end late find them.  Two asynchronous gathers may be
+ * under way, and a drive that reads into one buffer twice is what DMA-API debug warns of.
+ */
+static uint8_t gather_buf[2][GATHER_ROWS * BLOCK] __attribute__((aligned(4096)));
 
 /* Two lists that have a row in common: the call's error, or the first of a row. */
 static int gather_call(env *e, uint32_t first, uint32_t flags, struct hawk_gather *g)
 {
 	static const uint32_t counts[2] = { 2, 2 };
+	static unsigned int turn;
 	uint64_t lids[GATHER_ROWS] = { LID(first), LID(first + 1), LID(first), LID(first + 2) };
 	uint32_t remap[GATHER_ROWS];
 	int32_t status[GATHER_ROWS];
@@ -317,7 +321,7 @@ static int gather_call(env *e, uint32_t first, uint32_t flags, struct hawk_gathe
 		.size = sizeof(*g), .flags = flags, .lists = 2, .rows = GATHER_ROWS,
 		.counts = (uintptr_t)counts, .lids = (uintptr_t)lids,
 		.remap = (uintptr_t)remap, .status = (uintptr_t)status,
-		.buf = (uintptr_t)gather_buf, .buf_bytes = sizeof(gather_buf),
+		.buf = (uintptr_t)gather_buf[turn++ % 2], .buf_bytes = sizeof(gather_buf[0]),
 		.user_data = flags ? ++e->batch : 0,
 	};
 	ret = dev_call(e->fd, HAWK_IOC_GATHER, g);
