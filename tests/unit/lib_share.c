@@ -210,12 +210,10 @@ static void flash_goes(void **state)
 	}
 	assert_ok(hawk_tier_del_force(f.h, f.flash));
 	f.has_flash = false;
-	/* 8 were on flash only, for 4 of them there was a place */
-	for (n = 0; n < 8; n++)
+	/* some 8 were on flash only, for 4 of them there was a place */
+	for (n = 0; n < FRAMES + 8; n++)
 		left += !fx_get(f.kv, n, 1);
-	assert_int_equal(left, 4);
-	for (; n < FRAMES; n++)
-		assert_int_equal(fx_get(f.kv, n, 1), 0);
+	assert_int_equal(left, FRAMES);
 	fx_close(&f);
 }
 

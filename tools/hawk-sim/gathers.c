@@ -34,10 +34,11 @@ static struct sim_gather *gather_free(void)
 /* The status of a row before anything is moved, if the buffer has room. */
 static int row_status(const struct sim_space *sp, u32 lid)
 {
-	const struct sim_obj *o = &sp->obj[sp->lid[lid]];
+	const struct sim_obj *o;
 
 	if (sp->lid[lid] < 0)
 		return -ENOENT;
+	o = &sp->obj[sp->lid[lid]];
 	if (o->filling || sp->s->block[o->ref.block].state == HAWK_BLOCK_RELOADING)
 		return -EAGAIN;
 	return 0;
