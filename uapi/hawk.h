@@ -896,6 +896,8 @@ struct hawk_draft_close {
  * put under the LIDs that HAWK_SEQ_APPEND names, by ALLOC or FORK as always; the device
  * forgets the LIDs of a block when no sequence shows any token of it any more.  Under
  * other LIDs with the sequence numbers of sequences nothing can be put (EINVAL).
+ * Where token_bytes is set, blocks are rewritten into full ones in the background: a
+ * block before the open end of its sequence is not to be written to any more.
  */
 
 /**
