@@ -3,7 +3,7 @@
  * lib_key.c - keys of blocks: the test vector of hawk_key(3), and every field counts
  *
  * The vector was computed by another implementation of BLAKE2b (Python's hashlib)
- * from the table of the manual page.
+ * from the table of the manual page; tests/e2e/keys.t does it again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,11 +13,15 @@
 static const char root_hex[] = "49e36c3fe81a369716274976c7cff6dcd85d72252972a9a62e9afb84595cc97a";
 static const char key0_hex[] = "74056ab6eecac0a42d4c024ea60911fbfe088c53ffc2c53acd0b19982d1575cd";
 static const char key1_hex[] = "415f8fd2cc28c45acb981eb68a6a552433faf97921bc12027e6d29900e37f75b";
+static const char sparse_hex[] = "321761cc2f61a1920d472b060cd4d78aa71d0dda493751d21e4e7ad53c603784";
 
 static const int32_t tokens[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 static const struct hawk_key_op ops[] = {
 	{ .kind = HAWK_KEY_DROP, .at = 6, .start = 1, .end = 3 },
 	{ .kind = HAWK_KEY_REPOS, .at = 6, .start = 3, .end = 6, .shift = 2 },
+};
+static const struct hawk_key_op sparse = {
+	.kind = HAWK_KEY_SPARSE, .at = 4, .start = 2, .end = 3, .shift = 16,
 };
 
 static struct hawk_key_params params(void)
@@ -41,15 +45,17 @@ static void same_hex(const uint8_t key[HAWK_KEY_BYTES], const char *hex)
 static void vector(void **state)
 {
 	struct hawk_key_params p = params();
-	uint8_t root[HAWK_KEY_BYTES], key[HAWK_KEY_BYTES];
+	uint8_t root[HAWK_KEY_BYTES], first[HAWK_KEY_BYTES], key[HAWK_KEY_BYTES];
 
 	(void)state;
 	assert_int_equal(hawk_key_root(&p, root), 0);
 	same_hex(root, root_hex);
-	hawk_key_next(root, NULL, tokens, 4, NULL, 0, key);
-	same_hex(key, key0_hex);
-	hawk_key_next(root, key, tokens + 4, 4, ops, 2, key);
+	hawk_key_next(root, NULL, tokens, 4, NULL, 0, first);
+	same_hex(first, key0_hex);
+	hawk_key_next(root, first, tokens + 4, 4, ops, 2, key);
 	same_hex(key, key1_hex);
+	hawk_key_next(root, first, tokens + 4, 4, &sparse, 1, key);
+	same_hex(key, sparse_hex);
 }
 
 #define N_KEYS 64u
