@@ -729,7 +729,9 @@ void hawk_draft_unbind(struct hawk_space *s, u32 seq, const __u64 *head);
  * Takes time by the segments of the sequence and of those that share blocks with it.
  * LIDs that nobody sees any more are forgotten by hawk_seq_reap(), which the host
  * calls next.
- * Return: @op->status.
+ * Return: @op->status, of which hosts pass on all but -EAGAIN: there is no LID sequence
+ * number, but some wait to be given back. Call hawk_seq_reap(), then this again; if
+ * another thread is reaping, it may take a few times, and -ENOSPC is the answer then.
  */
 int hawk_seq_do(struct hawk_space *s, u64 owner, struct hawk_seq_op *op);
 

@@ -108,12 +108,15 @@ void hawk_list_changed(struct hawk_space *s, struct hawk_list *l, bool shape)
 		l->shape = l->gen;
 }
 
-/* Can the list, by its sequence alone, get @more nodes? */
+/*
+ * Can the list, by its sequence alone, get @more nodes?  What it holds goes first
+ * (hawk_list_unhold()), and a list that several sequences show holds nothing.
+ */
 bool hawk_nodes_enough(const struct hawk_space *s, const struct hawk_list *l, u32 more)
 {
-	u32 copy = l->refs > 1 ? l->n : 0;
+	u32 copy = l->refs > 1 ? l->n : 0, held = l->hold != HAWK_NONE;
 
-	return l->n + more <= HAWK_SEQ_SEGS_MAX && copy + more <= s->seqs->nfree;
+	return l->n + more <= HAWK_SEQ_SEGS_MAX && copy + more <= s->seqs->nfree + held;
 }
 
 /* A list that only this sequence shows, so that it can be changed. */
@@ -221,7 +224,8 @@ static int seq_fork(struct hawk_space *s, u64 owner, struct hawk_seq_op *op)
 		return -ENOENT;
 	l = &q->list[src->list];
 	if (q->free_seq == HAWK_NONE ||
-	    (l->hidden && hawk_list_count(s, l, 0, l->len) > q->nfree))
+	    (l->hidden && hawk_list_count(s, l, 0, l->len) >
+			  q->nfree + (l->hold != HAWK_NONE)))
 		return -ENOSPC;
 	hawk_list_unhold(s, l);
 	sq = seq_take(s, op_owner(owner, op));
@@ -271,8 +275,8 @@ static int seq_drop(struct hawk_space *s, struct hawk_seq *sq, struct hawk_seq_o
 	if (!hawk_nodes_enough(s, l, 1))
 		return -ENOSPC;
 	l = hawk_seq_own(s, sq);
-	hawk_list_cut(s, l, op->start, op->end);
 	hawk_list_unhold(s, l);
+	hawk_list_cut(s, l, op->start, op->end);
 	hawk_list_changed(s, l, true);
 	return 0;
 }
@@ -323,13 +327,13 @@ static int seq_repos(struct hawk_space *s, struct hawk_seq *sq, struct hawk_seq_
 	if (!hawk_nodes_enough(s, l, 2))
 		return -ENOSPC;
 	l = hawk_seq_own(s, sq);
+	hawk_list_unhold(s, l);
 	split_at(s, l, op->start);
 	split_at(s, l, op->end);
 	for (nr = l->head; nr != HAWK_NONE && node[nr].seg.first < op->end; nr = node[nr].next)
 		if (node[nr].seg.first >= op->start)
 			node[nr].seg.shift += op->shift;
 	hawk_list_merge(s, l, op->start, op->end);
-	hawk_list_unhold(s, l);
 	hawk_list_changed(s, l, true);
 	return 0;
 }
@@ -380,6 +384,8 @@ static int seq_compose(struct hawk_space *s, struct hawk_seq *sq, struct hawk_se
 		return -ENOSPC;
 	l = hawk_seq_own(s, sq);
 	from = &s->seqs->list[src->list];
+	hawk_list_unhold(s, from);
+	hawk_list_unhold(s, l);
 	off = l->len - op->start;	/* modulo 2^32 */
 	for (nr = from->head; nr != HAWK_NONE && node[nr].seg.first < op->end;
 	     nr = node[nr].next) {
@@ -390,8 +396,6 @@ static int seq_compose(struct hawk_space *s, struct hawk_seq *sq, struct hawk_se
 		hawk_list_add(s, l, &seg);
 	}
 	l->len += op->end - op->start;
-	hawk_list_unhold(s, from);
-	hawk_list_unhold(s, l);
 	hawk_list_changed(s, l, false);
 	return 0;
 }

@@ -187,6 +187,7 @@ struct hawk_run *hawk_run_take(struct hawk_space *s, u32 handle);
 void hawk_run_give(struct hawk_space *s, struct hawk_run *r, u32 rows);
 void hawk_run_dirty(struct hawk_space *s, struct hawk_run *r, u32 tok, u32 len);
 void hawk_run_settle(struct hawk_space *s, struct hawk_run *r);
+bool hawk_runs_due(const struct hawk_space *s);
 
 /* alloc.c */
 int hawk_lid_free(struct hawk_space *s, u64 lid, bool *ended);

@@ -85,7 +85,7 @@ static int place_fresh(struct hawk_space *s, const struct hawk_seq *sq,
 	else if (r && !r->seq && !r->kept && r->rows + rows <= q->row_max)
 		p->run = r;
 	else if (q->free_run == HAWK_NONE)
-		return -ENOSPC;
+		return hawk_runs_due(s) ? -EAGAIN : -ENOSPC;
 	if (p->run)
 		base = p->run->rows;
 	p->tok = base * s->block_tokens + p->cow;

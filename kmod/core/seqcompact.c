@@ -175,7 +175,8 @@ int hawk_seq_compact_pick(struct hawk_space *s, struct hawk_compact *c)
 	if (!l)
 		goto out_unlock;
 	ret = -ENOSPC;
-	if (q->free_run == HAWK_NONE ||
+	/* the last one is left to those who append */
+	if (q->free_run == HAWK_NONE || q->run[q->free_run].head == HAWK_NONE ||
 	    !room_for(s, (u64)c->rows * q->layers * q->heads))
 		goto out_unlock;
 	r = hawk_run_take(s, 0);

@@ -374,6 +374,16 @@ static void wake_waiting(struct hawk_seqs *q)
 	}
 }
 
+/* May a run become free by reaping alone, also by what others do of it just now? */
+bool hawk_runs_due(const struct hawk_space *s)
+{
+	const struct hawk_seqs *q = s->seqs;
+
+	hawk_assert_held(&q->lock);
+	return q->queue[HAWK_RUN_DEAD] != HAWK_NONE || q->reaping ||
+	       (q->queue[HAWK_RUN_WAIT] != HAWK_NONE && hawk_load(&q->again));
+}
+
 bool hawk_seq_dead(const struct hawk_space *s)
 {
 	return s->seqs && hawk_load(&s->seqs->dead);

@@ -28,6 +28,7 @@ int seqs_do(struct seqs *x, struct hawk_seq_op op)
 {
 	x->op = op;
 	hawk_seq_do(x->s, SEQ_OWNER, &x->op);
+	assert_int_not_equal(x->op.status, -EAGAIN);	/* all is reaped after each operation */
 	/* rows are freed in pieces, small or large */
 	while (hawk_seq_reap(x->s, 1 + host_below(&x->h.rng, 2) * host_below(&x->h.rng, 100),
 			     &x->op.frames))

@@ -346,6 +346,10 @@ void seq_step(struct sim_client *c, struct sim_space *sp)
 		return;
 	in = op;
 	ret = hawk_seq_do(sp->s, owner_of(c), &op);
+	if (ret == -EAGAIN) {	/* as hosts do it */
+		reap(sp);
+		ret = hawk_seq_do(sp->s, owner_of(c), &op);
+	}
 	CALLED(seq, ret);
 	sim_note("seq", c - sim.client, c->space, -1, in.op, ret, op.seq);
 	if (ret) {
