@@ -126,6 +126,19 @@ static unsigned int cut_lists(struct hawk_prefetch *pf, const uint64_t *lid,
 	return cut < HAWK_BATCH_MAX ? cut : HAWK_BATCH_MAX;
 }
 
+/*
+ * Nothing is fetched, so nothing would be measured any more: a device that was slow once
+ * would be slow for ever.  Each group that goes without raises what is expected of it.
+ */
+static void try_again(struct hawk_gather_budget *b)
+{
+	unsigned int t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (b->mb_per_s[t] && b->mb_per_s[t] < UINT32_MAX / 2)
+			b->mb_per_s[t] += b->mb_per_s[t] / 4 + 1;
+}
+
 static int check_count(const uint32_t *count, unsigned int n)
 {
 	uint64_t rows = 0;
@@ -164,6 +177,8 @@ int hawk_prefetch_issue(struct hawk_prefetch *pf, const uint64_t *lid, const uin
 	}
 	if (cutp)
 		*cutp = cut;
+	if (!rows && pf->measured)
+		try_again(&pf->budget);
 	if (!rows)
 		return 0;
 	ret = hawk_gather(pf->kv, &l, &o, &g);

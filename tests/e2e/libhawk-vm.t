@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 #
 # libhawk's own tests over /dev/hawk in the lab's VM: what holds for the embedded
-# backend holds for the kernel's.  Flash files lie on the NVMe drive.
+# backend holds for the kernel's.  Flash files lie on the NVMe drive; lib_prefetch needs
+# the model of an accelerator.
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 
@@ -20,9 +21,10 @@ exec "$root/tools/lab/hawk-lab" run --check-log --quiet --timeout 600 \
 		cd "$1"
 		mkfs.ext4 -q /dev/nvme0n1
 		mount /dev/nvme0n1 /mnt
+		insmod "$(dirname "$HAWK_LAB_KO")/hawk_accel.ko" engines=1 size_mib=32
 		n=0
 		for test in tests/lib_blocks tests/lib_spaces tests/lib_async tests/lib_threads tests/lib_stats tests/lib_gather \
-			    tests/lib_slices tests/lib_seq tests/lib_elastic \
+			    tests/lib_prefetch tests/lib_slices tests/lib_seq tests/lib_elastic \
 			    tests/lib_draft tests/translate_loop tests/draft_loop; do
 			n=$((n + 1))
 			timeout 120 "build/$test" >/tmp/log 2>&1 && ok= || ok="not "
