@@ -66,6 +66,7 @@ struct io_uring_cmd;
  * @spaces_lock: guards @spaces; taken under no other lock but @lock
  * @spaces: all spaces, hawk_as.node; entries hold no reference
  * @nspaces: spaces not quite gone; the module's exit waits for zero
+ * @ended: spaces that are gone, ever; hawk_as_wait_ends() waits for one more
  * @wq: ends of moves and leases; nothing on it waits for a move
  * @batch_wq: asynchronous batches, which wait for moves and for cleaning
  * @clean_wq: cleaning of chunks; nothing on it takes @lock, so it may be waited
@@ -98,6 +99,7 @@ struct hawk_device {
 	spinlock_t spaces_lock;
 	struct list_head spaces;
 	atomic_t nspaces;
+	atomic_t ended;
 	struct workqueue_struct *wq;
 	struct workqueue_struct *batch_wq;
 	struct workqueue_struct *clean_wq;
@@ -380,6 +382,7 @@ void hawk_as_unlink_all(void);
 void hawk_as_put(struct hawk_as *as);
 void hawk_as_detach(struct hawk_as *as);
 struct hawk_as *hawk_as_next(struct hawk_as *prev);
+bool hawk_as_wait_ends(const struct hawk_mem *m, int seen);
 bool hawk_as_settle(struct hawk_as *as);
 
 static inline struct hawk_as *hawk_as_get(struct hawk_as *as)
@@ -511,6 +514,7 @@ void hawk_memlock_uncharge(struct hawk_file *f, unsigned long blocks);
  * @f: its file
  * @id: in hawk_file.leases
  * @expire: ends it at its deadline
+ * @deadline_ns: CLOCK_MONOTONIC, nanoseconds
  * @n: blocks
  * @ref: the blocks
  */
@@ -518,6 +522,7 @@ struct hawk_lease {
 	struct hawk_file *f;
 	u32 id;
 	struct delayed_work expire;
+	u64 deadline_ns;
 	u32 n;
 	struct hawk_ref ref[];
 };
@@ -958,6 +963,7 @@ bool hawk_export_yield(struct hawk_as *as, u64 lid, u64 deadline_ns);
 bool hawk_export_relieve(struct hawk_file *f, u64 deadline_ns);
 void hawk_export_revoke_mem(struct hawk_mem *m, bool all, u64 deadline_ns);
 void hawk_export_close(struct hawk_file *f);
+bool hawk_export_lasts(struct hawk_as *as);
 
 /* ---- sequences (seq.c, compact.c) ---- */
 

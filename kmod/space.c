@@ -27,6 +27,7 @@
 #define HAWK_MAY_READ	4
 #define HAWK_MAY_WRITE	2
 #define HAWK_MODE_BITS	0666u
+#define HAWK_ENDS_MS	2000	/* for a walk, a transfer, the end of an export */
 
 static atomic64_t hawk_as_ids = ATOMIC64_INIT(0);
 
@@ -65,8 +66,9 @@ static void hawk_as_release(struct kref *ref)
 			hawk_mem_clean_soon(as->mem[t]);
 	mutex_unlock(&hawk_dev.lock);
 	hawk_as_free(as);
-	if (atomic_dec_and_test(&hawk_dev.nspaces))
-		wake_up_var(&hawk_dev.nspaces);
+	atomic_inc(&hawk_dev.ended);
+	atomic_dec(&hawk_dev.nspaces);
+	wake_up_var(&hawk_dev.nspaces);
 }
 
 /* May end the space: takes hawk_device.lock and sleeps. */
@@ -165,6 +167,52 @@ struct hawk_as *hawk_as_next(struct hawk_as *prev)
 	if (prev)
 		hawk_as_put(prev);
 	return found;
+}
+
+/*
+ * Is it only a matter of moments that a tier has no space any more?  Nobody can use a
+ * space without a file, a name and exports, but a walk over all spaces, a transfer or
+ * the end of an export may still have it.
+ */
+static bool hawk_as_all_end(const struct hawk_mem *m)
+{
+	int listed = 0, ending = 0, lasting = 0;
+	struct hawk_as *as;
+
+	hawk_dev_lock();
+	spin_lock(&hawk_dev.spaces_lock);
+	list_for_each_entry(as, &hawk_dev.spaces, node) {
+		listed++;
+		if (as->mem[m->id] != m)
+			continue;
+		if (as->files || hawk_as_named(as) || hawk_export_lasts(as))
+			lasting++;
+		else
+			ending++;
+	}
+	spin_unlock(&hawk_dev.spaces_lock);
+	ending += atomic_read(&hawk_dev.nspaces) - listed;	/* not listed any more */
+	mutex_unlock(&hawk_dev.lock);
+	return ending && !lasting;
+}
+
+/**
+ * hawk_as_wait_ends() - wait for spaces that nobody can use any more
+ * @m: the tier that they have a part in
+ * @seen: hawk_device.ended before the caller found the tier in use
+ *
+ * To close the last file of a space does not wait for what works on it in the
+ * background; who wants the memory then should not be refused for that.
+ *
+ * Context: sleeps, %HAWK_ENDS_MS at most; no lock held.
+ * Return: whether one has ended.
+ */
+bool hawk_as_wait_ends(const struct hawk_mem *m, int seen)
+{
+	return atomic_read(&hawk_dev.ended) != seen ||
+	       (hawk_as_all_end(m) &&
+		wait_var_event_timeout(&hawk_dev.nspaces, atomic_read(&hawk_dev.ended) != seen,
+				       msecs_to_jiffies(HAWK_ENDS_MS)));
 }
 
 /**

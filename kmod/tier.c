@@ -246,6 +246,18 @@ int hawk_mem_remove(struct hawk_mem *m)
 	return ret;
 }
 
+/* A caller who has just closed his files need not try again. */
+static int hawk_mem_remove_unused(struct hawk_mem *m)
+{
+	int ret, seen;
+
+	do {
+		seen = atomic_read(&hawk_dev.ended);
+		ret = hawk_mem_remove(m);
+	} while (ret == -EBUSY && hawk_as_wait_ends(m, seen));
+	return ret;
+}
+
 static int hawk_mem_force_now(struct hawk_mem *m)
 {
 	int ret;
@@ -296,7 +308,7 @@ int hawk_ioc_tier_remove(struct hawk_file *f, void *data)
 	else if (arg->flags & HAWK_TIER_REOPEN)
 		ret = hawk_mem_reopen(m);
 	else
-		ret = hawk_mem_remove(m);
+		ret = hawk_mem_remove_unused(m);
 	kobject_put(&m->kobj);
 	return ret;
 }
