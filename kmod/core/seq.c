@@ -31,10 +31,13 @@ static void tables_link(struct hawk_seqs *q)
 		q->node[i].list = HAWK_NONE;
 		q->node[i].next = i + 1 < q->nnodes ? i + 1 : HAWK_NONE;
 	}
-	for (i = 0; i < 2 * q->max; i++)
-		q->run[i].head = i + 1 < 2 * q->max ? i + 1 : HAWK_NONE;
+	for (i = 0; i < 2 * q->max; i++) {
+		q->run[i].held = HAWK_NONE;
+		q->run[i].shown = i + 1 < 2 * q->max ? i + 1 : HAWK_NONE;
+	}
 	for (i = 0; i < HAWK_RUN_QUEUES; i++)
 		q->queue[i] = HAWK_NONE;
+	q->wait = HAWK_RUN_WAIT;
 	for (i = 0; i < HAWK_OWNER_CHAINS; i++)
 		q->owner[i] = HAWK_NONE;
 	q->nfree = q->nnodes;

@@ -33,19 +33,16 @@ static bool row_is_ours(struct hawk_space *s, const struct hawk_list *l,
 			const struct hawk_run *r, u32 row, u32 end)
 {
 	const struct hawk_seqs *q = s->seqs;
+	u32 first = row * q->block_tokens, next = first + q->block_tokens;
 	const struct hawk_node *n;
-	u32 nr;
 
-	for (nr = r->head; nr != HAWK_NONE; nr = n->run_next) {
-		n = &q->node[nr];
-		if (n->seg.tok / q->block_tokens > row || hawk_seg_row_end(q, &n->seg) <= row)
-			continue;
-		if (n->seg.tok + n->seg.len > end)
+	if (hawk_tree_first(q, r->shown, end, next) || hawk_tree_first(q, r->held, end, next))
+		return false;
+	/* what is held is only read, and what we write lies behind it */
+	for (n = hawk_tree_first(q, r->shown, first, next); n;
+	     n = hawk_tree_next(q, n, first, next))
+		if (&q->list[n->list] != l)
 			return false;
-		/* what is held is only read, and what we write lies behind it */
-		if (&q->list[n->list] != l && q->list[n->list].hold != nr)
-			return false;
-	}
 	return true;
 }
 

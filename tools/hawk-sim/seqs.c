@@ -26,15 +26,9 @@ static u64 tag_of(const struct sim_space *sp, u64 lid)
 static bool row_shown(const struct hawk_space *s, u64 lid)
 {
 	const struct hawk_seqs *q = s->seqs;
-	const struct hawk_node *n;
-	u32 nr, row = hawk_lid_tok(lid) / q->block_tokens;
+	u32 row = hawk_lid_tok(lid) / q->block_tokens;
 
-	for (nr = q->run[hawk_lid_seq(lid) - s->run_base].head; nr != HAWK_NONE; nr = n->run_next) {
-		n = &q->node[nr];
-		if (n->seg.tok / q->block_tokens <= row && row < hawk_seg_row_end(q, &n->seg))
-			return true;
-	}
-	return false;
+	return hawk_run_rows_node(q, &q->run[hawk_lid_seq(lid) - s->run_base], row, row + 1);
 }
 
 /* Is it noted, to be looked at? */
