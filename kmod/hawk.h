@@ -250,11 +250,13 @@ struct hawk_mem_count {
  * @op: batch calls
  * @read: moves from flash by tier
  * @write: moves to flash by tier
+ * @gather: gathers
  */
 struct hawk_as_count {
 	struct hawk_hist op[HAWK_OPS];
 	struct hawk_hist read[HAWK_TIERS_MAX];
 	struct hawk_hist write[HAWK_TIERS_MAX];
+	struct hawk_hist gather;
 };
 
 /**
@@ -275,6 +277,7 @@ struct hawk_as_stats {
 };
 
 struct hawk_as;
+struct hawk_gather_call;
 struct hawk_job;
 struct seq_file;
 
@@ -284,6 +287,7 @@ int hawk_stats_map(struct hawk_as *as);
 void hawk_stats_unmap(struct hawk_as *as);
 void hawk_stats_refresh(struct hawk_as *as);
 void hawk_stats_batch(struct hawk_job *job);
+void hawk_stats_gather(const struct hawk_gather_call *c);
 void hawk_stats_move(const struct hawk_io *io, u64 latency);
 void hawk_stats_show(struct seq_file *m);
 

@@ -72,6 +72,7 @@ struct ewindow {
 /* Histograms of some threads (estats.c); atomic. */
 struct estat_shard {
 	struct hawk_hist op[HAWK_STATS_OPS];
+	struct hawk_hist gather;
 } __attribute__((aligned(64)));
 
 struct espace {
@@ -218,6 +219,7 @@ bool espace_grew(struct espace *sp, int ret);
 
 /* estats.c */
 void estats_batch(struct espace *sp, unsigned int op, const struct hawk_batch *b, u64 start);
+void estats_gather(struct espace *sp, const struct hawk_gather_set *set, u64 start);
 int embed_kv_stats_page(struct hawk_kv *kv, struct hawk_stats_page *page);
 
 /* embed_share.c */

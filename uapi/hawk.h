@@ -1301,7 +1301,7 @@ struct hawk_stats {
 	__u32 chunks[HAWK_TIERS_MAX];
 };
 
-#define HAWK_STATS_VERSION	1
+#define HAWK_STATS_VERSION	2		/* 2: gather */
 #define HAWK_STATS_OPS		16		/* room for batch calls */
 #define HAWK_STATS_BUCKETS	44		/* buckets of a histogram */
 #define HAWK_STATS_ROOM		512		/* room for struct hawk_stats, bytes */
@@ -1343,6 +1343,7 @@ struct hawk_hist {
  * @write: moves to flash, by tier
  * @stats: what HAWK_IOC_STATS gives: a struct hawk_stats, of as many bytes as its
  *	size says, to be copied out
+ * @gather: HAWK_IOC_GATHER, its rows are the items; where @size reaches so far
  *
  * Everything counts from the making of the space, by all who have it attached, and
  * nothing else. Mapping the page and HAWK_IOC_STATS bring it up to date at once.
@@ -1362,6 +1363,7 @@ struct hawk_stats_page {
 	struct hawk_hist read[HAWK_TIERS_MAX];
 	struct hawk_hist write[HAWK_TIERS_MAX];
 	__u8 stats[HAWK_STATS_ROOM];
+	struct hawk_hist gather;
 };
 
 /* ---- ioctl numbers; _IO, so that a structure may grow ---- */

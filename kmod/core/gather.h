@@ -142,6 +142,13 @@ void hawk_gather_done(struct hawk_space *s, struct hawk_gather_set *g, u32 at, s
  */
 u32 hawk_gather_results(struct hawk_gather_set *g, s32 undone, u32 *busy);
 
+/** hawk_gather_row() - a row's status after hawk_gather_results(), when nothing is under way */
+static inline s32 hawk_gather_row(const struct hawk_gather_set *g, u32 row)
+{
+	return g->status[row] == -EINPROGRESS ? hawk_gather_at(g, g->remap[row])->status :
+						g->status[row];
+}
+
 /* ---- how much may be gathered ahead (rows.c) ---- */
 
 /**

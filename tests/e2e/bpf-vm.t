@@ -132,6 +132,8 @@ def hawkctl(run):
          "hawkctl stats: calls under way", str(calls["lookup"]))
     t.ok(all(sum(h["log2_ns"]) == h["count"] for h in calls.values() if h is not calls["lookup"]),
          "hawkctl stats: a time for each call", str(calls))
+    t.equal([calls["gather"][name] for name in ("count", "items", "failed")], [1, 8, 1],
+            "hawkctl stats: gathers and their rows")
     t.ok(all(0 < h["p50_ns"] <= h["p99_ns"] for h in calls.values()),
          "hawkctl stats: percentiles", str(calls))
     t.ok(re.search(r"^lookup +\d+ +[\d.]+ items +0 +[\d.]+ +[\d.]+$", run.stats_text, re.M),

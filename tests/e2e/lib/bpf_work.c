@@ -191,6 +191,24 @@ static void *make_spaces(void *arg)
 	return NULL;
 }
 
+/* Eight rows, the last of which is not there. */
+static void gather(struct hawk_kv *kv)
+{
+	uint64_t rows[8];
+	uint32_t remap[8], count = 8, i;
+	int32_t status[8];
+	struct hawk_gather_lists l = {
+		.lid = rows, .count = &count, .lists = 1, .remap = remap, .status = status,
+		.buf = aligned_alloc(HAWK_FRAME_ALIGN, 8 * BYTES), .buf_bytes = 8 * BYTES,
+	};
+
+	for (i = 0; i < 8; i++)
+		rows[i] = lid(i < 7 ? HAMMERED + i : 9999);
+	if (hawk_gather(kv, &l, NULL, NULL) != 7)
+		die("gathering");
+	free(l.buf);
+}
+
 static void locks(struct hawk *h)
 {
 	struct hammer w = { .h = h };
@@ -202,6 +220,7 @@ static void locks(struct hawk *h)
 		die("adding a tier");
 	w.kv = space(h, w.host, w.host, NAME);
 	put_blocks(w.kv, 0, FRAMES + 32);	/* 32 are dropped: there is no flash */
+	gather(w.kv);
 	printf("pid %d\nhost %u\n", getpid(), w.host);
 	print_stats(w.kv);
 	fflush(stdout);
