@@ -148,8 +148,10 @@ struct sim_client {
 /* A block of a gather, and its place in the buffer. */
 struct sim_place {
 	u32 version;	/* of the block when the gather was opened */
+	u32 block;	/* its number */
 	u64 tag;
 	bool flash;
+	bool lost;	/* its block could not be read back meanwhile, and may have ended */
 	bool done;
 	s32 status;	/* once done */
 	u8 halves;	/* bit mask: copied */
@@ -435,12 +437,24 @@ bool lease_expire(void);
 bool gather_step(u32 nr);
 /* The client does not wait any longer; transfers under way still have to end. */
 void gather_leave(struct sim_client *c);
+/* Blocks in memory, or on flash, that gathers of a space are reading: they have not ended. */
+u32 gather_reads(const struct sim_space *sp, bool flash);
+/* A block of sequences has ended because it could not be read back. */
+void gather_lost(const struct sim_space *sp, u32 block);
 
 /* ---- seqs.c: clients of sequences ---- */
 
 void seq_step(struct sim_client *c, struct sim_space *sp);
 void seq_died(struct sim_client *c, struct sim_space *sp);
 void seq_check(struct sim_space *sp);
+/* A LID for a gather: mostly one that a sequence shows. */
+u64 seq_lid_draw(struct sim_space *sp);
+/* Is @tag what was put under the LID, or what its block was copied from? */
+bool seq_tag_fits(const struct sim_space *sp, u64 lid, u64 tag);
+/* Does a LID of the block lie under a row that nobody sees any more? */
+bool seq_block_waits(const struct sim_space *sp, u32 block);
+/* What nobody sees any more goes. */
+void seq_reap(struct sim_space *sp);
 
 /* ---- world.c: spaces and tiers come and go ---- */
 

@@ -90,7 +90,9 @@
 	X(gather_reloaded, "a block was reloaded while a gather read it on flash") \
 	X(gather_ended, "a block ended while a gather read it on flash")	\
 	X(gather_died, "a client died with a gather under way")		\
-	X(gather_late, "a client gave up a gather under way")
+	X(gather_late, "a client gave up a gather under way")			\
+	X(gather_seq, "a gather read a block of a sequence")			\
+	X(gather_unseen, "a block that no sequence sees waited for a gather")
 
 enum sim_situation {
 #define X(name, text) SIT_##name,
