@@ -580,6 +580,9 @@ int hawk_cancel(struct hawk_kv *kv, uint64_t user_data, uint32_t flags);
  * @planes: planes of a block, such as 2 for keys and values of one head: a block is
  *	@planes times block_tokens times @token_bytes, from its start
  * @token_bytes: bytes of a token in one plane
+ *
+ * @planes and @token_bytes both 0: as the space was made with
+ * (&struct hawk_kv_params).
  */
 struct hawk_draft_params {
 	uint32_t seq;
