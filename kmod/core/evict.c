@@ -19,7 +19,8 @@
  * says -ENOBUFS when the host must provide a chunk: the operation ends with that, and
  * the host calls it anew.
  *
- * Held blocks (elastic.c) are taken when all of that has failed.
+ * Held blocks (elastic.c) are taken when all of that has failed, sinks and window when
+ * that has failed too.
  *
  * A frame given up in a chunk that is being emptied (drain.c) is nobody's: then the
  * search for a victim goes on, which is no more than the frames of that chunk.
@@ -52,7 +53,7 @@ static void pass_over(struct hawk_space *s, struct hawk_block *blk)
 static bool held(const struct hawk_space *s, const struct hawk_block *blk,
 		 const struct hawk_want *w)
 {
-	return hawk_block_held(s, blk) && !w->held;
+	return hawk_block_held(s, blk, w->held);
 }
 
 /* The coldest block of a tier that may be forgotten. */
@@ -276,12 +277,12 @@ static u32 tier_next(u32 *left, u32 first)
 	return t;
 }
 
-/* Nothing else is left: start anew, held blocks are like others from now on. */
+/* Nothing else is left: start anew, more blocks are like others from now on. */
 static bool take_held(const struct hawk_space *s, struct hawk_want *w)
 {
-	if (w->held || !hawk_load(&s->hold))
+	if (w->held == HAWK_TAKE_ALL || !hawk_load(&s->hold))
 		return false;
-	w->held = true;
+	w->held++;
 	memset(w->asked, 0, sizeof(w->asked));
 	return true;
 }

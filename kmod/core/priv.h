@@ -262,6 +262,8 @@ struct hawk_space {
 	u32 *key_head;		/* key chains; guarded by their shard */
 	struct hawk_shard *shard;
 	u8 hold;		/* bit to hold new blocks of sequences with; 0: none are held */
+	u32 sinks;		/* of elastic residency, read without a lock */
+	u32 window;		/* likewise */
 	u32 run_base;		/* sequence numbers of LIDs from here on are runs (seq.h) */
 	struct hawk_seqs *seqs;	/* NULL: none */
 };
@@ -484,6 +486,13 @@ enum hawk_reach {
 	HAWK_REACHES,
 };
 
+/* Whom an operation may take something from, as long as blocks are held (elastic.c). */
+enum hawk_take {
+	HAWK_TAKE_FREE,		/* blocks that nobody holds */
+	HAWK_TAKE_HELD,		/* also held ones, but no sinks and window of a run */
+	HAWK_TAKE_ALL,
+};
+
 /*
  * What an operation still tries: it asks for each thing once, then does without.  When
  * it has looked everywhere, and others have taken or moved something since it began,
@@ -494,7 +503,7 @@ struct hawk_want {
 	bool ahead;		/* writing ahead: displace nothing on flash */
 	bool spare;		/* a chunk drains: do not grow for it */
 	bool again;		/* there will be room after a move */
-	bool held;		/* nothing else is left: take held blocks too */
+	u8 held;		/* enum hawk_take: nothing else is left */
 	u32 asked[HAWK_REACHES];	/* bit masks of things */
 	u32 res;		/* what to fetch now */
 	enum hawk_reach reach;
@@ -555,9 +564,14 @@ void hawk_seqs_destroy(struct hawk_space *s);
 void hawk_seq_unbusy(struct hawk_space *s);
 
 /* elastic.c */
-static inline bool hawk_block_held(const struct hawk_space *s, const struct hawk_block *blk)
+bool hawk_block_base(const struct hawk_space *s, const struct hawk_block *blk);
+
+static inline bool hawk_block_held(const struct hawk_space *s, const struct hawk_block *blk,
+				   u8 take)
 {
-	return unlikely(blk->hold) && hawk_load(&s->hold);
+	if (likely(!hawk_load(&s->hold)) || take == HAWK_TAKE_ALL)
+		return false;
+	return (take == HAWK_TAKE_FREE && blk->hold) || hawk_block_base(s, blk);
 }
 
 /* note.c: telling the host what becomes of a block */

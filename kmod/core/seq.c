@@ -452,6 +452,22 @@ static int op_check(const struct hawk_space *s, const struct hawk_seq_op *op)
 	return 0;
 }
 
+/* Where in its own run ends what the sequence shows?  For those who make room. */
+static void seq_note_end(struct hawk_space *s, const struct hawk_seq *sq)
+{
+	const struct hawk_list *l = &s->seqs->list[sq->list];
+	const struct hawk_node *tail;
+	u32 end;
+
+	if (sq->run == HAWK_NONE || l->tail == HAWK_NONE)
+		return;
+	tail = &s->seqs->node[l->tail];
+	if (hawk_node_run(s, tail) != &s->seqs->run[sq->run])
+		return;
+	end = tail->seg.tok + tail->seg.len;	/* hidden ones are the last */
+	hawk_store(&s->seqs->run[sq->run].end, end > l->hidden ? end - l->hidden : 0);
+}
+
 int hawk_seq_do(struct hawk_space *s, u64 owner, struct hawk_seq_op *op)
 {
 	struct hawk_seq *sq;
@@ -487,6 +503,8 @@ int hawk_seq_do(struct hawk_space *s, u64 owner, struct hawk_seq_op *op)
 	if (!ret) {
 		op->len = sq->list == HAWK_NONE ? 0 : s->seqs->list[sq->list].len;
 		op->gen = sq->list == HAWK_NONE ? 0 : s->seqs->list[sq->list].gen;
+		if (sq->list != HAWK_NONE)
+			seq_note_end(s, sq);
 	}
 	hawk_unlock(&s->seqs->lock);
 	op->status = ret;

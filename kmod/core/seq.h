@@ -94,6 +94,8 @@ struct hawk_run {
 	u32 limit;		/* rows that LIDs may be put in; read without the lock */
 	u32 rows;		/* handed out */
 	u32 top;		/* the most that @rows has been */
+	u32 base;		/* of its owner's history, token 0, HAWK_NONE: unknown; no lock */
+	u32 end;		/* where what its owner shows ends, 0: unknown; no lock */
 	u32 shown;		/* tree of nodes of lists; links free runs */
 	u32 held;		/* tree of nodes that are held */
 	u32 seq;		/* handle of the sequence that gets rows here, 0: none */

@@ -216,8 +216,10 @@ int hawk_seq_extend(struct hawk_space *s, struct hawk_seq *sq, struct hawk_seq_o
 		return -ENOSPC;
 
 	l = hawk_seq_own(s, sq);
-	if (!p.run)
+	if (!p.run) {
 		p.run = hawk_run_take(s, sq->handle);
+		hawk_store(&p.run->base, l->len + l->hidden - p.cow);
+	}
 	if (!p.here)
 		run_own(s, sq, p.run);
 	hawk_run_give(s, p.run, p.rows);

@@ -93,6 +93,8 @@ struct hawk_run *hawk_run_take(struct hawk_space *s, u32 handle)
 	r->shown = HAWK_NONE;
 	r->seq = handle;
 	r->top = 0;
+	hawk_store(&r->base, HAWK_NONE);
+	hawk_store(&r->end, 0);
 	r->swept = false;
 	return r;
 }
