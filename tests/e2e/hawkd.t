@@ -424,19 +424,15 @@ ALONE = (test_spill, test_no_room, test_large_bodies, test_queue_full, test_api_
 
 
 def main():
-    def chosen(tests):
-        names = sys.argv[1:]
-        return [f for f in tests if not names or f.__name__.removeprefix("test_") in names]
-
     if not os.path.exists(serve.MODEL):
         tap.skip_all(f"no model {serve.MODEL}")
     with serve.scratch() as folder:
-        if chosen(WITH_SERVER):
+        if tap.chosen(WITH_SERVER):
             with serve.start(kv_url(folder, "16M")) as server:
-                for test in chosen(WITH_SERVER):
+                for test in tap.chosen(WITH_SERVER):
                     t.run(test, server)
                 t.equal(server.stop(), 0, "hawkd stops with status 0")
-        for test in chosen(ALONE):
+        for test in tap.chosen(ALONE):
             t.run(test, folder)
     t.done()
 

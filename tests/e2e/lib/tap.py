@@ -49,6 +49,12 @@ class Tap:
         sys.exit(1 if self.failed else 0)
 
 
+def chosen(tests):
+    """Those of some test functions that the command line names; without names, all."""
+    names = sys.argv[1:]
+    return [f for f in tests if not names or f.__name__.removeprefix("test_") in names]
+
+
 def skip_all(reason):
     print(f"1..0 # SKIP {reason}")
     sys.exit(0)
