@@ -27,7 +27,7 @@
 #define HAWK_MAY_READ	4
 #define HAWK_MAY_WRITE	2
 #define HAWK_MODE_BITS	0666u
-#define HAWK_ENDS_MS	2000	/* for a walk, a transfer, the end of an export */
+#define HAWK_ENDS_MS	10000	/* for a walk, a transfer, the end of an export */
 
 static atomic64_t hawk_as_ids = ATOMIC64_INIT(0);
 

@@ -76,6 +76,7 @@ struct hawk_import {
 
 static DEFINE_SPINLOCK(hawk_imports_lock);	/* guards hawk_imports; leaf */
 static LIST_HEAD(hawk_imports);
+static DECLARE_WAIT_QUEUE_HEAD(hawk_imports_wait);	/* for one to leave the list */
 static struct workqueue_struct *hawk_import_wq;
 static bool hawk_import_ends;	/* the module goes: nobody has to hear of a lost tier */
 
@@ -346,6 +347,7 @@ static void hawk_import_release(struct hawk_mem *m)
 	spin_lock(&hawk_imports_lock);
 	list_del(&d->node);
 	spin_unlock(&hawk_imports_lock);
+	wake_up_all(&hawk_imports_wait);
 	dma_buf_put(d->buf);
 	mutex_destroy(&d->access);
 	kfree(d);
@@ -360,7 +362,10 @@ static const struct hawk_mem_ops hawk_import_ops = {
 
 /* ---- the start ---- */
 
-/* Two tiers in one buffer would overwrite each other's blocks. */
+/*
+ * Two tiers in one buffer would overwrite each other's blocks.
+ * Return: 0; -EBUSY; -EAGAIN: it was a tier and is about to be let go.
+ */
 static int hawk_import_claim(struct hawk_import *d)
 {
 	struct hawk_import *other;
@@ -369,7 +374,7 @@ static int hawk_import_claim(struct hawk_import *d)
 	spin_lock(&hawk_imports_lock);
 	list_for_each_entry(other, &hawk_imports, node)
 		if (other->buf == d->buf)
-			ret = -EBUSY;
+			ret = READ_ONCE(other->mem->gone) ? -EAGAIN : -EBUSY;
 	if (!ret)
 		list_add(&d->node, &hawk_imports);
 	spin_unlock(&hawk_imports_lock);
@@ -412,14 +417,15 @@ static int hawk_import_alloc(struct hawk_mem *m, struct dma_buf *buf)
 	spin_lock_init(&d->lock);
 	INIT_LIST_HEAD(&d->queue);
 	INIT_WORK(&d->work, hawk_import_work);
-	ret = hawk_import_claim(d);
-	if (ret) {
+	if (wait_event_killable(hawk_imports_wait, (ret = hawk_import_claim(d)) != -EAGAIN))
+		ret = -EINTR;
+	if (ret == -EBUSY)
 		pr_err_ratelimited("dma-buf of %s: is a tier already\n", buf->exp_name);
+	if (ret)
 		kfree(d);
-		return ret;
-	}
-	m->import = d;
-	return 0;
+	else
+		m->import = d;
+	return ret;
 }
 
 /*

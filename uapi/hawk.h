@@ -243,7 +243,7 @@ struct hawk_tier_add {
  *
  * Without HAWK_TIER_FORCE only a tier in which no space has a quota is removed.
  * A space whose last file and export are closed may still be on its way out: the call
- * waits for that, 2 seconds at most.
+ * waits for that, 10 seconds at most.
  * With it spaces leave the tier: their blocks are moved to flash, or from flash
  * into a host tier, as long as there is room, and dropped as misses otherwise.
  * Their quota there is 0 from then on.  The call waits for all that.
