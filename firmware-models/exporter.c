@@ -46,7 +46,8 @@ struct hawk_exp_pages {
  * @revoked: taken away; guarded by dma_resv
  * @pins: importers that want it to stay; guarded by dma_resv
  * @moves: how often it was moved; guarded by dma_resv
- * @fail: errno that the next CPU access fails with, or 0
+ * @fail: errno that the next CPU access fails with, or 0; HAWK_EXP_FAIL_ALL
+ * @fails: CPU accesses that failed; guarded by dma_resv
  */
 struct hawk_exp {
 	struct mutex lock;
@@ -56,6 +57,7 @@ struct hawk_exp {
 	u32 pins;
 	u32 moves;
 	int fail;
+	u32 fails;
 };
 
 /**
@@ -208,7 +210,10 @@ static int hawk_exp_begin_cpu_access(struct dma_buf *buf, enum dma_data_directio
 	int ret;
 
 	dma_resv_lock(buf->resv, NULL);
-	ret = exp->revoked ? -ENODEV : -xchg(&exp->fail, 0);
+	ret = exp->revoked ? -ENODEV : -(READ_ONCE(exp->fail) & (HAWK_EXP_FAIL_ALL - 1));
+	if (!(READ_ONCE(exp->fail) & HAWK_EXP_FAIL_ALL))
+		WRITE_ONCE(exp->fail, 0);
+	exp->fails += !!ret;
 	dma_resv_unlock(buf->resv);
 	return ret;
 }
@@ -439,6 +444,7 @@ static int hawk_exp_info(struct dma_buf *buf, void __user *uarg)
 	list_for_each_entry(at, &buf->attachments, node)
 		info.attachments++;
 	info.moves = exp->moves;
+	info.fails = exp->fails;
 	mutex_lock(&exp->lock);
 	info.mapped = exp->mapped != NULL;
 	mutex_unlock(&exp->lock);
@@ -485,7 +491,7 @@ static int hawk_exp_call(struct hawk_exp_file *f, unsigned int cmd, unsigned lon
 		hawk_exp_revoke(f->buf);
 		return 0;
 	case HAWK_EXP_IOC_FAIL:
-		if (arg > MAX_ERRNO)
+		if ((arg & ~(ulong)HAWK_EXP_FAIL_ALL) > MAX_ERRNO)
 			return -EINVAL;
 		WRITE_ONCE(((struct hawk_exp *)f->buf->priv)->fail, arg);
 		return 0;

@@ -187,6 +187,8 @@ struct hawk_host_chunk {
  * @released: @ops->release has been called
  * @writeback_permille: clean or free frames wanted per 1024 (sysfs, host)
  * @clean: takes care of chunks that left their owner
+ * @unclean: this time it could not zero one; only @clean's
+ * @clean_slower: looks in a row at which that was so; only @clean's
  */
 struct hawk_mem {
 	struct kobject kobj;
@@ -210,9 +212,12 @@ struct hawk_mem {
 	bool released;
 	unsigned int writeback_permille;
 	struct delayed_work clean;
+	bool unclean;
+	int clean_slower;
 };
 
 void hawk_mem_clean_soon(struct hawk_mem *m);
+void hawk_mem_unclean(struct hawk_mem *m, u32 chunk, int err);
 void hawk_mem_remove_all(void);
 struct hawk_mem *hawk_mem_find(u32 tier);
 int hawk_mem_remove(struct hawk_mem *m);

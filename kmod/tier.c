@@ -6,7 +6,8 @@
  * it.  Chunks that a space has left are dirty: the cleaner of the tier frees or
  * zeroes their memory and gives them back to the engine.  A page that a NIC or
  * another process still holds keeps its chunk in quarantine; the cleaner looks
- * again later.
+ * again later.  So does one that could not be zeroed, but that is tried less and less
+ * often: whoever has the memory is broken or busy, and may be so for long.
  */
 #include "hawk.h"
 
@@ -17,6 +18,17 @@
 #include <linux/slab.h>
 
 #define HAWK_CLEAN_RETRY_MS	500	/* how often quarantined chunks are looked at */
+#define HAWK_CLEAN_SLOWER	7	/* times that this is doubled at most: 64 s */
+
+/* When to look again at what is left. */
+static unsigned long hawk_mem_clean_delay(struct hawk_mem *m)
+{
+	if (!m->unclean)
+		return msecs_to_jiffies(HAWK_CLEAN_RETRY_MS);
+	m->unclean = false;
+	m->clean_slower = min(m->clean_slower + 1, HAWK_CLEAN_SLOWER + 1);
+	return msecs_to_jiffies(HAWK_CLEAN_RETRY_MS << (m->clean_slower - 1));
+}
 
 static void hawk_mem_clean(struct work_struct *work)
 {
@@ -31,9 +43,21 @@ static void hawk_mem_clean(struct work_struct *work)
 			held++;
 		cond_resched();
 	}
+	if (m->clean_slower && !m->unclean && !READ_ONCE(m->gone) && !READ_ONCE(m->lost)) {
+		m->clean_slower = 0;
+		pr_info("tier %u: its chunks could be zeroed now\n", m->id);
+	}
 	if (held)
-		queue_delayed_work(hawk_dev.clean_wq, &m->clean,
-				   msecs_to_jiffies(HAWK_CLEAN_RETRY_MS));
+		queue_delayed_work(hawk_dev.clean_wq, &m->clean, hawk_mem_clean_delay(m));
+}
+
+/* A chunk could not be made fit for another owner.  Only from hawk_mem_ops.clean. */
+void hawk_mem_unclean(struct hawk_mem *m, u32 chunk, int err)
+{
+	if (!m->clean_slower && !m->unclean)
+		pr_err("tier %u: chunk %u cannot be zeroed: %d; nobody gets it until it can, quarantine_bytes tells how much waits for that\n",
+		       m->id, chunk, err);
+	m->unclean = true;
 }
 
 /* Chunks may have become dirty.  The caller has a reference. */

@@ -24,6 +24,10 @@
  * The buffer is zeroed when it is imported and a chunk when it has left its owner,
  * also before the exporter gets the buffer back.
  *
+ * Whether the buffer is still there is asked by begin_cpu_access: the kernel warns of a
+ * vmap that fails.  An exporter that takes a buffer away between the two, and refuses
+ * the vmap, makes it warn; ours do not refuse it (dmabuf.c).
+ *
  * Order of locks: hawk_import.access > what the exporter takes, and dma_resv.  Under
  * dma_resv nothing of hawk.ko is taken but the locks of work queues.
  */
@@ -321,8 +325,7 @@ static bool hawk_import_clean(struct hawk_mem *m, u32 chunk)
 	ret = hawk_import_zero(m->import, chunk);
 	if (!ret)
 		return true;
-	pr_err_ratelimited("tier %u: chunk %u cannot be zeroed: %d; nobody gets it\n", m->id,
-			   chunk, ret);
+	hawk_mem_unclean(m, chunk, ret);
 	if (ret == -ENODEV)
 		hawk_import_check_soon(m->import);
 	return false;

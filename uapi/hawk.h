@@ -277,7 +277,8 @@ struct hawk_tier_remove {
  * @bytes: out, capacity, bytes
  * @free_bytes: out, bytes of chunks that no space owns
  * @quarantine_bytes: out, bytes of chunks that left their space and wait to be
- *	cleaned, for long only if a NIC or another process holds their pages
+ *	cleaned, for long only if a NIC or another process holds their pages, or the
+ *	driver that the memory came from cannot zero it (the kernel log has why)
  * @read_bytes: out, bytes read from the tier by reloads, and from flash by gathers
  * @write_bytes: out, bytes written to the tier by evictions
  * @io_errors: out, failed or corrupt transfers
