@@ -194,6 +194,9 @@ int hawk_tier_remove(struct hawk_engine *e, u32 tier);
  */
 int hawk_tier_usage(struct hawk_engine *e, u32 tier, u32 *total, u32 *free, u32 *dirty);
 
+/** hawk_tier_minima() - chunks of tier @tier that are the minima of its spaces */
+u32 hawk_tier_minima(struct hawk_engine *e, u32 tier);
+
 /**
  * hawk_tier_next_dirty() - a chunk that left its owner and must be cleaned
  * @e: the engine
@@ -249,6 +252,8 @@ void hawk_tier_lost(struct hawk_engine *e, u32 tier);
  * @seqs: sequences at one time, 0: none
  * @segs: segments of all of them, 0: eight times @seqs
  * @shift: keys may be read shifted
+ * @insist: its minima are kept back although others have the chunks, above their own;
+ *	the host takes them back: hawk_space_lacks()
  * @vtlb: memory of hawk_vtlb_bytes(@max_blocks), zeroed, line-aligned (64); the
  *	host owns it, maps it to clients and frees it after destroy
  * @note: told what becomes of the space's blocks, or NULL
@@ -268,6 +273,7 @@ struct hawk_space_params {
 	u32 seqs;
 	u32 segs;
 	bool shift;
+	bool insist;
 	struct hawk_vtlb_entry *vtlb;
 	hawk_note_fn *note;
 	void *owner;
@@ -285,12 +291,29 @@ u32 hawk_chunks(u64 bytes);
  * @p: geometry and quotas
  * @space: out, the space
  *
- * Return: 0, -EINVAL (parameters), -ENOENT (quota for a tier that is not there or
- * is leaving), -ENOSPC (minima do not fit), -ENOMEM. May sleep; serialised by the
- * host.
+ * Return: 0; -EINVAL (parameters); -ENOENT (quota for a tier that is not there or
+ * is leaving); -ENOSPC (a minimum and those of all other spaces are more than the tier
+ * has); -EAGAIN (they are not, but chunks have to be cleaned or taken from others first;
+ * not with @p->insist); -ENOMEM. May sleep; serialised by the host.
  */
 int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
 		      struct hawk_space **space);
+
+/**
+ * hawk_space_lacks() - chunks that are missing until the minimum of a new space is free
+ * @s: the space, made with &struct hawk_space_params.insist; nobody uses it yet
+ * @tier: tier id
+ *
+ * While this is more than 0 the host cleans what is dirty, gives up all claims
+ * (hawk_space_unclaim()) and takes chunks from spaces with hawk_space_excess() of at
+ * least 1 (hawk_space_drain_pick() and so on, with no claim), of which nobody above its
+ * minimum gets one.  If none has one to give the host ends the space.  One such space at
+ * a time: who insists is told what all of them lack.
+ *
+ * Return: the number; 0: the minimum can be had from now on, as any other's; -ENOENT: the
+ * tier leaves, is lost, or the space has left it.
+ */
+int hawk_space_lacks(struct hawk_space *s, u32 tier);
 
 /**
  * hawk_space_destroy() - end a space

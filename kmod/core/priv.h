@@ -51,8 +51,10 @@ struct hawk_tier {
 	u32 nfree;
 	u32 ndirty;
 	u32 avail;		/* nfree, 0 if leaving; read without the lock as a hint */
-	u32 reserved;		/* chunks of minima that their spaces do not use yet; hint */
+	u32 minima;		/* chunks of the minima of all spaces, at most nchunks */
+	u32 reserved;		/* of these those that their spaces do not use yet; hint */
 	u32 claimed;		/* chunks kept back for starved spaces; hint */
+	u32 insisting;		/* spaces whose minimum is not free yet, see grow.c */
 	u32 nspaces;		/* spaces with a quota here */
 	u32 free;		/* head of the free list */
 	struct hawk_chunk *chunk;
@@ -99,6 +101,7 @@ struct hawk_window {
 	u32 free_slot;		/* first slot without a chunk, or HAWK_SLOT_END */
 	u32 pick;		/* slot where hawk_space_drain_pick() goes on */
 	u8 starved;		/* see hawk_space_starved() */
+	bool insists;		/* counted in hawk_tier.insisting */
 };
 
 #define HAWK_SLOT_FREE	0x80000000u	/* slot without a chunk; the rest links them */
@@ -404,7 +407,7 @@ u32 hawk_chunk_take(struct hawk_tier *t);
 void hawk_chunk_dirty(struct hawk_tier *t, u32 chunk);
 
 /* grow.c: a space's part in a tier */
-int hawk_window_join(struct hawk_space *s, u32 tier);
+int hawk_window_join(struct hawk_space *s, u32 tier, bool insist);
 void hawk_window_return(struct hawk_space *s, u32 tier);
 bool hawk_window_has_room(struct hawk_space *s, u32 tier);
 u32 hawk_window_reach(struct hawk_space *s, u32 tier);

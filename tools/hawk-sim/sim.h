@@ -101,6 +101,8 @@ struct sim_space {
 	struct hawk_space_params p;
 	u32 life;
 	bool doomed;	/* its clients are gone, it ends when its moves have */
+	bool newborn;	/* others have its minimum: it has no clients yet */
+	u32 patience;	/* looks until it is given up */
 	u32 nmoves;	/* in flight */
 	u32 ngrants;	/* chunks on their way to it */
 	u32 ngathers;	/* that have not ended */
@@ -464,6 +466,8 @@ void world_step(void);
 void world_keep(void);
 bool world_clean(void);
 void world_check(void);
+/* Its clients go, all at once; moves in flight still have to end. */
+void space_doom(struct sim_space *sp);
 /* Remove a tier, or see that it is refused. */
 void tier_remove(u32 tier);
 
@@ -473,6 +477,8 @@ void space_grow(struct sim_space *sp);
 bool world_grown(void);
 bool world_pressure(void);
 void drain_cancel(struct sim_space *sp, u32 tier);
+/* The space whose minimum is being taken back from others, or NULL. */
+struct sim_space *newborn(void);
 void tier_leave(u32 tier, bool leaving);
 
 /* ---- port.c ---- */
