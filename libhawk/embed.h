@@ -85,6 +85,7 @@ struct espace {
 	bool untidy;		/* sequences have given something up; atomic */
 	u32 starved;		/* tiers in which it wants a chunk, a bit mask; atomic */
 	u64 claimed[HAWK_TIERS_MAX];	/* when one was last taken for it; drain_lock */
+	u64 refused;		/* embed.pass in which it could give none; drain_lock */
 	u32 claims;		/* chunks taken for it so far; atomic */
 	struct hawk_space *space;
 	struct hawk_space_create geo;	/* as created */
@@ -145,9 +146,10 @@ struct embed {
 	u64 kv_id;			/* of the latest handle; embed.admin */
 	pthread_mutex_t admin;		/* serialises making and ending tiers and spaces */
 	pthread_mutex_t drain_lock;	/* one chunk is emptied at a time */
+	u64 pass;			/* searches for who can give a chunk; drain_lock */
 	struct etier tier[HAWK_TIERS_MAX];
 	struct espace *spaces;
-	pthread_cond_t walked;		/* a walker has left a space; embed.admin */
+	pthread_cond_t walked;		/* a walker has left a space, or it is gone; embed.admin */
 
 	pthread_mutex_t wait_lock;	/* with wait_cond: sleeping for moves (wait.c) */
 	pthread_cond_t wait_cond;
@@ -227,6 +229,9 @@ void share_note(struct espace *sp);
 void share_all(struct embed *e);
 u32 share_count(struct espace *sp);
 bool share_now(struct espace *sp, u32 seen);
+void drain_begin(struct embed *e);
+void drain_end(struct embed *e);
+int share_repay(struct espace *sp);
 int embed_tier_empty(struct embed *e, u32 tier);
 int embed_tier_reopen(struct embed *e, u32 tier);
 

@@ -2,6 +2,9 @@
 /*
  * embed_share.c - chunks are taken from spaces, for others or because a tier goes
  *
+ * A new space has its minimum before anybody uses it: its creator takes as many chunks as
+ * that lacks from those that have more than theirs, or there is no new space.
+ *
  * A space that had to evict although it may own more is starved (run_end() notes
  * it).  The keeper then takes one chunk from the space that has most above its
  * minimum, if that is at least two more than the starved one has: its blocks move to
@@ -18,6 +21,7 @@
 #define ROUNDS		64	/* then the drive or the users of the blocks do not let it */
 #define CLAIM_NS	5000000000ull	/* for so long a chunk is kept for a starved space */
 #define WAIT_NS		100000000ull	/* for moves of others, at a time */
+#define TAKE_SCAN	64	/* chunks looked at when the best one cannot be had */
 
 /* Run the drain that has been started.  Return: whether the chunk is empty. */
 static bool drain_run(struct espace *sp, u32 tier, u32 flags)
@@ -45,15 +49,11 @@ static bool drain_run(struct espace *sp, u32 tier, u32 flags)
 	return false;
 }
 
-/*
- * Take one chunk of @tier from a space; the caller holds drain_lock and is counted
- * as a planner.  Return: whether it could be had.
- */
-static bool take_chunk(struct espace *sp, u32 tier, u32 flags, struct hawk_space *claim)
+/* As take_chunk(), this one. */
+static bool take_slot(struct espace *sp, u32 tier, u32 slot, u32 flags,
+		      struct hawk_space *claim)
 {
-	u32 slot = hawk_space_drain_pick(sp->space, tier, now_ns());
-
-	if (slot == HAWK_NONE || hawk_space_drain_start(sp->space, tier, slot))
+	if (hawk_space_drain_start(sp->space, tier, slot))
 		return false;
 	if (!drain_run(sp, tier, flags)) {
 		hawk_space_drain_cancel(sp->space, tier);
@@ -64,14 +64,34 @@ static bool take_chunk(struct espace *sp, u32 tier, u32 flags, struct hawk_space
 	return true;
 }
 
-/* Those whom share_now() sent away look again. */
-static void drain_end(struct embed *e)
+/*
+ * Take one chunk of @tier from a space; the caller holds drain_lock and is counted
+ * as a planner.  Return: whether it could be had.
+ */
+static bool take_chunk(struct espace *sp, u32 tier, u32 flags, struct hawk_space *claim)
+{
+	u32 slot = hawk_space_drain_pick(sp->space, tier, now_ns());
+
+	return slot != HAWK_NONE && take_slot(sp, tier, slot, flags, claim);
+}
+
+/* drain_begin() - chunks are about to be taken: nobody else takes any until drain_end() */
+void drain_begin(struct embed *e)
+{
+	pthread_mutex_lock(&e->drain_lock);
+}
+
+/* drain_end() - those whom share_now() sent away look again */
+void drain_end(struct embed *e)
 {
 	pthread_mutex_unlock(&e->drain_lock);
 	moved_note(e);
 }
 
-/* The space that can spare a chunk for @asker and stays until donor_put(), or NULL. */
+/*
+ * The space that can spare a chunk for @asker and has not refused one in this pass.  It
+ * stays until donor_put(); or NULL.
+ */
 static struct espace *donor_get(struct embed *e, const struct espace *asker, u32 tier, u64 now)
 {
 	struct espace *sp, *donor = NULL;
@@ -80,7 +100,7 @@ static struct espace *donor_get(struct embed *e, const struct espace *asker, u32
 	most = most > 0 ? most : 1;	/* a minimum is its owner's */
 	pthread_mutex_lock(&e->admin);
 	for (sp = e->spaces; sp; sp = sp->next) {
-		if (sp == asker || !sp->refs)
+		if (sp == asker || !sp->refs || sp->refused == e->pass)
 			continue;
 		/* what it has not come for in all this time is free for others */
 		if (now - sp->claimed[tier] > CLAIM_NS)
@@ -112,9 +132,11 @@ static bool share(struct espace *asker, u32 tier)
 {
 	struct embed *e = asker->e;
 	u64 now = now_ns();
-	struct espace *donor = donor_get(e, asker, tier, now);
+	struct espace *donor;
 	bool got;
 
+	e->pass++;
+	donor = donor_get(e, asker, tier, now);
 	if (!donor)
 		return false;
 	asker->claimed[tier] = now;
@@ -149,7 +171,7 @@ void share_all(struct embed *e)
 	struct espace *sp = NULL;
 	u32 t, starved;
 
-	pthread_mutex_lock(&e->drain_lock);
+	drain_begin(e);
 	planner_enter(e);
 	while ((sp = espace_next(e, sp))) {
 		starved = __atomic_exchange_n(&sp->starved, 0, __ATOMIC_RELAXED);
@@ -195,6 +217,109 @@ bool share_now(struct espace *sp, u32 seen)
 	return again;
 }
 
+/* ---- a new space has its minimum ---- */
+
+/* Minima go before what is kept for the starved. */
+static void unclaim_all(struct embed *e, u32 tier)
+{
+	struct espace *sp;
+
+	pthread_mutex_lock(&e->admin);
+	for (sp = e->spaces; sp; sp = sp->next)
+		hawk_space_unclaim(sp->space, tier);
+	pthread_mutex_unlock(&e->admin);
+}
+
+/* The cheapest chunk, or if it cannot be had after all one of the others. */
+static bool take_any(struct espace *sp, u32 tier)
+{
+	u32 slot, n = hawk_space_frames(sp->space, tier) / sp->frames_per_chunk;
+	u32 best = hawk_space_drain_pick(sp->space, tier, now_ns());
+
+	if (best == HAWK_NONE)
+		return false;	/* all are pinned */
+	if (take_slot(sp, tier, best, 0, NULL))
+		return true;
+	for (slot = 0; slot < n && slot < TAKE_SCAN; slot++)
+		if (slot != best && take_slot(sp, tier, slot, 0, NULL))
+			return true;
+	return false;
+}
+
+/* A space that is ending has chunks of the tier: wait until it is gone.  false: none has. */
+static bool wait_ending(struct embed *e, u32 tier)
+{
+	struct espace *sp;
+
+	pthread_mutex_lock(&e->admin);
+	for (sp = e->spaces; sp; sp = sp->next)
+		if (!sp->refs && hawk_space_excess(sp->space, tier) > 0)
+			break;
+	if (sp)
+		pthread_cond_wait(&e->walked, &e->admin);
+	pthread_mutex_unlock(&e->admin);
+	return sp;
+}
+
+static int lent_error(u32 lacks, u32 tier)
+{
+	return hawk_fail(-ENOSPC, "creating a space: %u MiB of its minimum of tier %u are lent to others, who have them pinned or leased",
+			 lacks * (HAWK_CHUNK_BYTES >> 20), tier);
+}
+
+/* Return: 0, -ENOENT or -ENOSPC. */
+static int repay(struct espace *sp, u32 tier)
+{
+	struct embed *e = sp->e;
+	struct espace *donor;
+	int lacks, before = 0;
+
+	for (;;) {
+		embed_clean(e);
+		lacks = hawk_space_lacks(sp->space, tier);
+		if (!lacks)
+			return 0;
+		if (lacks < 0)
+			return hawk_fail(lacks, "quota of tier %u: it is being removed", tier);
+		unclaim_all(e, tier);
+		donor = donor_get(e, sp, tier, now_ns());
+		if (donor) {
+			if (!take_any(donor, tier))
+				donor->refused = e->pass;
+			donor_put(donor);
+			before = 0;
+		} else if (wait_ending(e, tier)) {
+			before = 0;
+		} else if (lacks != before) {
+			before = lacks;	/* who could have given may have ended just now */
+		} else {
+			return lent_error(lacks, tier);
+		}
+	}
+}
+
+/**
+ * share_repay() - others give back what they own of a new space's minima
+ * @sp: the space; nobody uses it yet
+ *
+ * Called between drain_begin() and drain_end(), with no other lock held.
+ * Return: 0; -ENOSPC: they have it pinned or leased; -ENOENT: a tier goes.
+ */
+int share_repay(struct espace *sp)
+{
+	struct embed *e = sp->e;
+	int ret = 0;
+	u32 t;
+
+	e->pass++;
+	planner_enter(e);
+	for (t = 0; !ret && t < HAWK_TIERS_MAX; t++)
+		if (sp->geo.quota[t].max_bytes)
+			ret = repay(sp, t);
+	planner_leave(e);
+	return ret;
+}
+
 /* ---- a tier goes ---- */
 
 /* All chunks that a space has of it.  Return: 0 or -EBUSY (some are in use). */
@@ -220,7 +345,7 @@ int embed_tier_empty(struct embed *e, u32 tier)
 
 	if (ret)
 		return ret;
-	pthread_mutex_lock(&e->drain_lock);
+	drain_begin(e);
 	planner_enter(e);
 	while ((sp = espace_next(e, sp))) {
 		one = leave(sp, tier);
@@ -237,7 +362,7 @@ int embed_tier_reopen(struct embed *e, u32 tier)
 	int ret;
 
 	/* not while somebody is emptying it: he would never come to an end */
-	pthread_mutex_lock(&e->drain_lock);
+	drain_begin(e);
 	ret = hawk_tier_leave(e->engine, tier, false);
 	drain_end(e);
 	return ret;
