@@ -81,7 +81,7 @@ struct io_uring_cmd;
  *	guards @drain_plan, @reclaim_pass, and of every space unclaim_at and refused.
  *	Held while moves are waited for, so nothing that ends them takes it; callers
  *	from user space take it by hawk_drain_lock()
- * @drain_wait: those callers, while another has it
+ * @drain_wait: those callers, while another has it; also woken when a space has ended
  * @drain_plan: moves of the drain under way
  * @reclaim_pass: number of the pass of @reclaim
  * @reclaim: moves chunks to where they are wanted (reclaim.c)
@@ -393,6 +393,7 @@ void hawk_as_detach(struct hawk_as *as);
 struct hawk_as *hawk_as_next(struct hawk_as *prev);
 bool hawk_as_wait_ends(const struct hawk_mem *m, int seen);
 bool hawk_as_settle(struct hawk_as *as);
+bool hawk_as_ending(void);
 
 static inline struct hawk_as *hawk_as_get(struct hawk_as *as)
 {
@@ -437,6 +438,7 @@ bool hawk_cq_readable(struct hawk_cq *cq);
  *	lease against its release.  Taken before hawk_device.lock
  * @inode: whose address_space its mappings are found through
  * @as: its space; set once (release), read without a lock (acquire)
+ * @binding: a call makes a space for it, and @lock is not held meanwhile
  * @node: in hawk_as.mappers
  * @cq: its completion ring; set once (release), read without a lock (acquire)
  * @writable: it may change the space: open for writing, and permitted by the
@@ -461,6 +463,7 @@ struct hawk_file {
 	struct mutex lock;
 	struct inode *inode;
 	struct hawk_as *as;
+	bool binding;
 	struct list_head node;
 	struct hawk_cq *cq;
 	bool writable;
@@ -893,8 +896,9 @@ enum hawk_refuse {
 	HAWK_REFUSE_QUOTA,	/* the space owns all that it may of the tier */
 	HAWK_REFUSE_TIER,	/* the tier has no free chunk */
 	HAWK_REFUSE_LIDS,	/* the space has no LID left for FORK */
-	HAWK_REFUSE_MIN,	/* a new space's minimum is more than what is free */
+	HAWK_REFUSE_MIN,	/* a new space's minimum and all others are more than the tier */
 	HAWK_REFUSE_MEMLOCK,	/* more would be pinned than RLIMIT_MEMLOCK allows */
+	HAWK_REFUSE_LENT,	/* others have a minimum above theirs, and cannot give it back */
 };
 
 /**
@@ -924,6 +928,7 @@ struct hawk_refusal {
 void hawk_trace_note(void *owner, const struct hawk_note *note);
 void hawk_trace_refusal(const struct hawk_job *job, const struct hawk_item *it, int ret);
 void hawk_trace_refuse_min(const struct hawk_as *as, const struct hawk_space_create *arg);
+void hawk_trace_refuse_lent(const struct hawk_as *as, u32 tier, u32 lacks);
 void hawk_trace_refuse_memlock(const struct hawk_file *f, unsigned long pages,
 			       unsigned long limit, unsigned long used);
 
@@ -939,6 +944,7 @@ void hawk_reclaim_exit(void);
 void hawk_reclaim_starved(struct hawk_as *as);
 void hawk_reclaim_want(struct hawk_as *as);
 void hawk_reclaim_stuck(struct hawk_as *as);
+int hawk_reclaim_lent(struct hawk_as *as);
 int hawk_mem_force_out(struct hawk_mem *m, bool tell);
 int hawk_drain_lock(void);
 void hawk_drain_unlock(void);

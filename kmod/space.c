@@ -6,6 +6,10 @@
  * hold their file, so when a space ends nobody can reach its frames through a
  * page table any more.  Only its chunks remain then, dirty, for the cleaner.
  *
+ * A new space has its minima before anybody can use it.  If others own too much above
+ * theirs, its maker takes that back (reclaim.c) while the space is in the list already,
+ * so that a tier which leaves meets it, but has no name yet and is in no file.
+ *
  * A name ends once: by destroy, by idleness or with the module.  Whoever takes it
  * out of hawk_device.names puts its reference.
  */
@@ -53,18 +57,20 @@ static void hawk_as_release(struct kref *ref)
 	struct hawk_as *as = container_of(ref, struct hawk_as, ref);
 	u32 t;
 
-	spin_lock(&hawk_dev.spaces_lock);
-	list_del(&as->node);
-	spin_unlock(&hawk_dev.spaces_lock);
 	trace_hawk_space_destroy(as->id, &as->info);
 	hawk_stats_exit(as);
 
 	hawk_dev_lock();
+	/* Not before, see hawk_as_ending(). */
+	spin_lock(&hawk_dev.spaces_lock);
+	list_del(&as->node);
+	spin_unlock(&hawk_dev.spaces_lock);
 	hawk_space_destroy(as->space);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (as->mem[t])
 			hawk_mem_clean_soon(as->mem[t]);
 	mutex_unlock(&hawk_dev.lock);
+	wake_up_all(&hawk_dev.drain_wait);
 	hawk_as_free(as);
 	atomic_inc(&hawk_dev.ended);
 	atomic_dec(&hawk_dev.nspaces);
@@ -213,6 +219,24 @@ bool hawk_as_wait_ends(const struct hawk_mem *m, int seen)
 	       (hawk_as_all_end(m) &&
 		wait_var_event_timeout(&hawk_dev.nspaces, atomic_read(&hawk_dev.ended) != seen,
 				       msecs_to_jiffies(HAWK_ENDS_MS)));
+}
+
+/**
+ * hawk_as_ending() - is there a space that nobody refers to, but that has its chunks?
+ *
+ * hawk_as_next() does not find it.  When it is in the list no more its chunks are dirty,
+ * or will be when hawk_device.lock is free; then hawk_device.drain_wait is woken.
+ */
+bool hawk_as_ending(void)
+{
+	struct hawk_as *as;
+	bool ending = false;
+
+	spin_lock(&hawk_dev.spaces_lock);
+	list_for_each_entry(as, &hawk_dev.spaces, node)
+		ending |= !kref_read(&as->ref);
+	spin_unlock(&hawk_dev.spaces_lock);
+	return ending;
 }
 
 /**
@@ -403,8 +427,23 @@ static void hawk_as_set_mem(struct hawk_as *as, u32 tier, struct hawk_mem *m)
 	as->mem[tier] = m;
 }
 
-/* The engine's side of a space, its memory, its place in the lists. */
-static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg)
+static bool hawk_as_name_taken(const struct hawk_space_create *arg)
+{
+	return arg->flags & HAWK_SPACE_NAMED && hawk_as_find(arg->name);
+}
+
+/* The name is free. */
+static void hawk_as_publish(struct hawk_as *as, const struct hawk_space_create *arg)
+{
+	lockdep_assert_held(&hawk_dev.lock);
+	if (!(arg->flags & HAWK_SPACE_NAMED))
+		return;
+	hawk_as_get(as);
+	list_add_tail(&as->name_node, &hawk_dev.names);
+}
+
+/* The engine's side of a space, its memory, its place in the list of all. */
+static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg, bool insist)
 {
 	struct hawk_space_params p = {
 		.block_bytes = arg->block_bytes,
@@ -418,16 +457,16 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 		.seqs = arg->seqs,
 		.segs = arg->segs,
 		.shift = arg->flags & HAWK_SPACE_SHIFT,
+		.insist = insist,
 		.vtlb = as->vtlb,
 		.note = hawk_trace_note,
 		.owner = as,
 	};
-	bool named = arg->flags & HAWK_SPACE_NAMED;
 	u32 t;
 	int ret;
 
 	lockdep_assert_held(&hawk_dev.lock);
-	if (named && hawk_as_find(arg->name))
+	if (hawk_as_name_taken(arg))
 		return -EEXIST;
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		if (arg->quota[t].max_bytes && !hawk_dev.mem[t])
@@ -442,10 +481,7 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 	as->info.buckets = hawk_space_buckets(as->space);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		as->info.frames[t] = hawk_space_frames(as->space, t);
-	if (named) {
-		hawk_as_get(as);
-		list_add_tail(&as->name_node, &hawk_dev.names);
-	}
+	trace_hawk_space_create(as->id, &as->info);
 	atomic_inc(&hawk_dev.nspaces);
 	spin_lock(&hawk_dev.spaces_lock);
 	list_add_tail(&as->node, &hawk_dev.spaces);
@@ -453,14 +489,86 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 	return 0;
 }
 
-static int hawk_as_enter_locked(struct hawk_as *as, const struct hawk_space_create *arg)
+/* Its minima are free, or nothing has been done. */
+static int hawk_as_enter_now(struct hawk_as *as, const struct hawk_space_create *arg)
 {
 	int ret;
 
 	hawk_dev_lock();
-	ret = hawk_as_enter(as, arg);
+	ret = hawk_as_enter(as, arg, false);
+	if (!ret)
+		hawk_as_publish(as, arg);
 	mutex_unlock(&hawk_dev.lock);
 	return ret;
+}
+
+/* A space that has not been entered, or could not be. */
+static void hawk_as_discard(struct hawk_as *as)
+{
+	hawk_stats_exit(as);
+	hawk_as_free(as);
+}
+
+/*
+ * Others have its minima: they give them back, or there is no space.  drain_lock makes
+ * this one at a time, so no two get half of what both need, and no tier is forced out
+ * meanwhile.  On failure @as is consumed.
+ */
+static int hawk_as_enter_insisting(struct hawk_as *as, const struct hawk_space_create *arg)
+{
+	int ret = hawk_drain_lock();
+
+	if (ret)
+		goto err_discard;
+	hawk_dev_lock();
+	ret = hawk_as_enter(as, arg, true);
+	mutex_unlock(&hawk_dev.lock);
+	if (ret)
+		goto err_unlock;
+	ret = hawk_reclaim_lent(as);
+	hawk_dev_lock();
+	if (!ret && hawk_as_name_taken(arg))
+		ret = -EEXIST;	/* somebody was faster */
+	if (!ret)
+		hawk_as_publish(as, arg);
+	mutex_unlock(&hawk_dev.lock);
+	if (ret)
+		hawk_as_put(as);
+	hawk_drain_unlock();
+	return ret;
+
+err_unlock:
+	hawk_drain_unlock();
+	if (ret == -ENOSPC)
+		hawk_trace_refuse_min(as, arg);
+err_discard:
+	hawk_as_discard(as);
+	return ret;
+}
+
+/* Return: the space with one reference, or an ERR_PTR. */
+static struct hawk_as *hawk_as_make(const struct hawk_space_create *arg)
+{
+	struct hawk_as *as = hawk_as_alloc(arg);
+	int ret;
+
+	if (!as)
+		return ERR_PTR(-ENOMEM);
+	ret = hawk_as_enter_now(as, arg);
+	/* The room may just be that of a space that has ended a moment ago. */
+	if (ret == -EAGAIN && hawk_as_settle(as))
+		ret = hawk_as_enter_now(as, arg);
+	if (ret == -EAGAIN) {
+		ret = hawk_as_enter_insisting(as, arg);
+		return ret ? ERR_PTR(ret) : as;
+	}
+	if (ret == -ENOSPC)
+		hawk_trace_refuse_min(as, arg);
+	if (ret) {
+		hawk_as_discard(as);
+		return ERR_PTR(ret);
+	}
+	return as;
 }
 
 /* Consumes the caller's reference to @as.  @f->lock is held. */
@@ -480,32 +588,22 @@ int hawk_as_create(struct hawk_file *f, struct hawk_space_create *arg)
 	if (ret)
 		return ret;
 	mutex_lock(&f->lock);
-	if (f->as) {
-		ret = -EBUSY;
-		goto out_unlock;
-	}
-	as = hawk_as_alloc(arg);
-	if (!as) {
-		ret = -ENOMEM;
-		goto out_unlock;
-	}
-	ret = hawk_as_enter_locked(as, arg);
-	/* The room may just be that of a space that has ended a moment ago. */
-	if (ret == -ENOSPC && hawk_as_settle(as))
-		ret = hawk_as_enter_locked(as, arg);
-	if (ret == -ENOSPC)
-		hawk_trace_refuse_min(as, arg);
-	if (ret) {
-		hawk_stats_exit(as);
-		hawk_as_free(as);
-		goto out_unlock;
-	}
-	arg->vtlb_bytes = as->info.vtlb_bytes;
-	trace_hawk_space_create(as->id, &as->info);
-	hawk_file_bind(f, as, true);
-out_unlock:
+	ret = f->as || f->binding ? -EBUSY : 0;
+	if (!ret)
+		f->binding = true;
 	mutex_unlock(&f->lock);
-	return ret;
+	if (ret)
+		return ret;
+	/* May take long, and who waits for a mutex can neither be killed nor frozen. */
+	as = hawk_as_make(arg);
+	mutex_lock(&f->lock);
+	f->binding = false;
+	if (!IS_ERR(as)) {
+		arg->vtlb_bytes = as->info.vtlb_bytes;
+		hawk_file_bind(f, as, true);
+	}
+	mutex_unlock(&f->lock);
+	return PTR_ERR_OR_ZERO(as);
 }
 
 static struct hawk_as *hawk_as_get_named(const u8 *name, bool *writable)
@@ -565,7 +663,7 @@ int hawk_as_attach(struct hawk_file *f, const struct hawk_space_attach *arg)
 	if (ret)
 		return ret;
 	mutex_lock(&f->lock);
-	if (f->as) {
+	if (f->as || f->binding) {
 		ret = -EBUSY;
 		goto out_unlock;
 	}

@@ -308,10 +308,12 @@ struct hawk_tier_info {
  * @min_bytes: bytes kept free for this space as long as it has not used them
  * @max_bytes: bytes it may own; 0 keeps the space out of this tier
  *
- * What a space owns above its minimum may be taken back chunk by chunk: for a space
- * that finds the tier full and has at least two chunks less above its own minimum,
- * and from host tiers when the system needs memory.  Cold blocks go first; pinned
- * and leased ones, and chunks with pages registered for DMA, are not taken.
+ * The minima of all spaces in a tier are at most its size, so all can be had at one time.
+ * What a space owns above its own is lent, and may be taken back chunk by chunk: for a
+ * new space whose minimum is not free; for a space that finds the tier full and has at
+ * least two chunks less above its own minimum; and from host tiers when the system needs
+ * memory.  Cold blocks go first; pinned and leased ones, and chunks with pages registered
+ * for DMA, are not taken.
  */
 struct hawk_quota {
 	__aligned_u64 min_bytes;
@@ -362,8 +364,15 @@ struct hawk_quota {
  * each other: items of ALLOC and FORK that would make a LID of another rank's head group
  * get EREMOTE, and all that looks for one finds nothing (ENOENT).
  *
- * EBUSY: the file has a space already; EEXIST: the name is taken; ENOENT: a
- * quota names a tier that does not exist; ENOSPC: the minima do not fit; ENOMEM.
+ * The call returns when the minima are free for the space.  If others own more than
+ * theirs of what it needs, that is taken from them first, which may take as long as it
+ * takes to write it to flash; nobody finds the space by its name meanwhile.
+ *
+ * EBUSY: the file has a space already, or a call is making one for it; EEXIST: the name
+ * is taken; ENOENT: a quota names a tier that does not exist or is going; ENOSPC: a
+ * minimum and those of all other spaces are more than the tier has, or others own it
+ * above their minima, pinned, leased or registered for DMA (the kernel log tells);
+ * ENOMEM; EINTR: the caller is being killed.
  */
 struct hawk_space_create {
 	__u32 size;
