@@ -914,17 +914,11 @@ enum hawk_refuse {
  * @ret: errno
  */
 struct hawk_refusal {
-	u64 space;
-	u64 lid;
-	u64 need;
-	u64 use;
-	u64 limit;
-	u32 tier;
-	u32 reason;
-	u32 pid;
+	u64 space, lid;
+	u64 need, use, limit;
+	u32 tier, reason, pid;
 	int ret;
 };
-
 void hawk_trace_note(void *owner, const struct hawk_note *note);
 void hawk_trace_refusal(const struct hawk_job *job, const struct hawk_item *it, int ret);
 void hawk_trace_refuse_min(const struct hawk_as *as, const struct hawk_space_create *arg);
