@@ -12,7 +12,7 @@
  * its file - goes with its last transfer, so a client that dies or gives up leaves
  * nothing but transfers that end by themselves.
  */
-#include "hawk.h"
+#include "gather.h"
 #include "trace.h"
 
 #include <linux/ktime.h>

@@ -73,7 +73,9 @@ static void hawk_as_release(struct kref *ref)
 	wake_up_all(&hawk_dev.drain_wait);
 	hawk_as_free(as);
 	atomic_inc(&hawk_dev.ended);
+	smp_wmb();	/* pairs with hawk_as_wait_ends() */
 	atomic_dec(&hawk_dev.nspaces);
+	smp_mb__after_atomic();	/* wake_up_var() looks for waiters */
 	wake_up_var(&hawk_dev.nspaces);
 }
 
@@ -215,10 +217,11 @@ static bool hawk_as_all_end(const struct hawk_mem *m)
  */
 bool hawk_as_wait_ends(const struct hawk_mem *m, int seen)
 {
-	return atomic_read(&hawk_dev.ended) != seen ||
-	       (hawk_as_all_end(m) &&
+	if (hawk_as_all_end(m))
 		wait_var_event_timeout(&hawk_dev.nspaces, atomic_read(&hawk_dev.ended) != seen,
-				       msecs_to_jiffies(HAWK_ENDS_MS)));
+				       msecs_to_jiffies(HAWK_ENDS_MS));
+	smp_rmb();	/* one that is not seen there any more has been counted here */
+	return atomic_read(&hawk_dev.ended) != seen;
 }
 
 /**

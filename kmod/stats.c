@@ -10,7 +10,7 @@
  *
  * The device counts apart from that, over all spaces: for debugfs.
  */
-#include "hawk.h"
+#include "gather.h"
 #include "trace.h"
 
 #include <linux/ktime.h>

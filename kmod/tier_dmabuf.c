@@ -384,6 +384,16 @@ static int hawk_import_claim(struct hawk_import *d)
 	return ret;
 }
 
+/* Return: 0, -EBUSY, or -EINTR: the caller is being killed. */
+static int hawk_import_claim_wait(struct hawk_import *d)
+{
+	int ret = -EAGAIN, err;
+
+	err = wait_event_killable(hawk_imports_wait,
+				  ({ ret = hawk_import_claim(d); ret != -EAGAIN; }));
+	return err ? -EINTR : ret;
+}
+
 /* Return: 0, or what &struct hawk_tier_add tells. */
 static int hawk_import_check(const struct dma_buf *buf, u64 bytes)
 {
@@ -420,8 +430,9 @@ static int hawk_import_alloc(struct hawk_mem *m, struct dma_buf *buf)
 	spin_lock_init(&d->lock);
 	INIT_LIST_HEAD(&d->queue);
 	INIT_WORK(&d->work, hawk_import_work);
-	if (wait_event_killable(hawk_imports_wait, (ret = hawk_import_claim(d)) != -EAGAIN))
-		ret = -EINTR;
+	ret = hawk_import_claim(d);
+	if (ret == -EAGAIN)
+		ret = hawk_import_claim_wait(d);
 	if (ret == -EBUSY)
 		pr_err_ratelimited("dma-buf of %s: is a tier already\n", buf->exp_name);
 	if (ret)

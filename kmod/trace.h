@@ -16,7 +16,7 @@
 
 #include <linux/tracepoint.h>
 
-#include "hawk.h"
+#include "gather.h"
 
 TRACE_DEFINE_ENUM(HAWK_MOVE_WRITE);
 TRACE_DEFINE_ENUM(HAWK_MOVE_READ);
