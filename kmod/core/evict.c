@@ -43,6 +43,15 @@ int hawk_want_ask(struct hawk_space *s, struct hawk_want *w, u32 home, u32 res,
 	return -ENOBUFS;
 }
 
+/*
+ * How many blocks that cannot be taken one search passes over.  Whoever looks up a long
+ * prefix leases thousands of blocks at one time, which then grow old side by side.
+ */
+static u32 pass_budget(const struct hawk_bucket *b, u32 tier)
+{
+	return b->lru[tier].n < HAWK_PASS_MAX ? b->lru[tier].n : HAWK_PASS_MAX;
+}
+
 /* A block that is leased, being read, or held is not taken: let the next search not meet it. */
 static void pass_over(struct hawk_space *s, struct hawk_block *blk)
 {
@@ -60,9 +69,9 @@ static bool held(const struct hawk_space *s, const struct hawk_block *blk,
 static struct hawk_block *victim(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 				 const struct hawk_want *w)
 {
-	u32 nr, prev, n = 0;
+	u32 nr, prev, left = pass_budget(b, tier);
 
-	for (nr = b->lru[tier].lru; nr != HAWK_NONE && n < HAWK_SCAN_MAX; nr = prev, n++) {
+	for (nr = b->lru[tier].lru; nr != HAWK_NONE && left; nr = prev, left--) {
 		prev = s->block[nr].lru_prev;
 		if (!s->block[nr].leases && !s->block[nr].reads && !held(s, &s->block[nr], w))
 			return &s->block[nr];
@@ -219,14 +228,14 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 	struct hawk_block *blk;
 	bool flash = hawk_load(&s->flash_tiers);
 	int ret = -ENOSPC;
-	u32 nr, prev, n;
+	u32 nr, prev, n = 0, left = pass_budget(b, tier);
 
-	for (nr = b->lru[tier].lru, n = 0; nr != HAWK_NONE && n < HAWK_SCAN_MAX; nr = prev) {
+	for (nr = b->lru[tier].lru; nr != HAWK_NONE && n < HAWK_SCAN_MAX && left; nr = prev) {
 		blk = &s->block[nr];
 		prev = blk->lru_prev;
 		if (held(s, blk, w)) {
 			pass_over(s, blk);
-			n++;
+			left--;
 			continue;
 		}
 		if (blk->flags & HAWK_BF_FLASH) {
@@ -252,7 +261,7 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		}
 		if (blk->leases) {
 			pass_over(s, blk);
-			n++;
+			left--;
 			continue;
 		}
 		hawk_note(s, blk, HAWK_FATE_DROP,

@@ -20,6 +20,7 @@
 #define HAWK_BUCKETS_MAX	512
 #define HAWK_INDEX_SHARDS	64	/* a power of two */
 #define HAWK_SCAN_MAX		16	/* entries looked at for a victim */
+#define HAWK_PASS_MAX		256	/* that are leased or held, beside those */
 #define HAWK_STEAL_MAX		16	/* items that move in one theft */
 #define HAWK_PEEK		2	/* neighbours asked before an eviction */
 #define HAWK_ALIAS_MAX		4096	/* LIDs of one block */
