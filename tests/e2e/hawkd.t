@@ -424,15 +424,16 @@ ALONE = (test_spill, test_no_room, test_large_bodies, test_queue_full, test_api_
 
 
 def main():
+    with_server, alone = tap.chosen(WITH_SERVER, ALONE)
     if not os.path.exists(serve.MODEL):
         tap.skip_all(f"no model {serve.MODEL}")
     with serve.scratch() as folder:
-        if tap.chosen(WITH_SERVER):
+        if with_server:
             with serve.start(kv_url(folder, "16M")) as server:
-                for test in tap.chosen(WITH_SERVER):
+                for test in with_server:
                     t.run(test, server)
                 t.equal(server.stop(), 0, "hawkd stops with status 0")
-        for test in tap.chosen(ALONE):
+        for test in alone:
             t.run(test, folder)
     t.done()
 
