@@ -30,6 +30,7 @@ TESTS_UNIT += $(CORE_TESTS)
 ## coverage	line coverage of the engine by its unit tests; fails below 90 %
 COVERAGE := build/coverage
 COVERAGE_MIN := 90
+CHECK_LONG += coverage
 .PHONY: coverage
 coverage:
 	@find $(COVERAGE) -name '*.gcda' -delete 2>/dev/null || true

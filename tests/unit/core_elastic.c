@@ -522,7 +522,8 @@ int main(void)
 #define T(f)	cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(formula), cmocka_unit_test(settles),
-		T(contracts), T(grows), T(parameters), T(all_held), T(with_others), T(random_run), T(no_walk),
+		T(contracts), T(grows), T(parameters), T(all_held), T(with_others),
+		T(random_run), T(no_walk),
 		cmocka_unit_test(empty_ones),
 	};
 

@@ -10,8 +10,9 @@ A fact is a name and its numbers, one a line:
 	HAWK_LID(1,2,3,4)		0x...		a macro with arguments, at a sample
 
 A structure that begins with its size may grow at its end, reserved members may make room
-for others, and HAWK_STATS_VERSION counts what its page has grown by; all else stays. The compiler works the numbers out, for 64 and for 32 bits and
-without a 32-bit C library: they are the values of an array, read from the object file."""
+for others, and HAWK_STATS_VERSION counts what its page has grown by; all else stays. The
+compiler works the numbers out, for 64 and for 32 bits and without a 32-bit C library: they
+are the values of an array, read from the object file."""
 
 import pathlib
 import re
