@@ -296,7 +296,8 @@ static int hawk_imp_rw(struct hawk_imp *imp, void __user *uarg)
 	if (copy_from_user(&rw, uarg, sizeof(rw)))
 		return -EFAULT;
 	if (!rw.len || rw.len > HAWK_IMP_RW_MAX ||
-	    rw.flags & ~(HAWK_IMP_RW_WRITE | HAWK_IMP_RW_VMAP | HAWK_IMP_RW_BARE))
+	    rw.flags & ~(HAWK_IMP_RW_WRITE | HAWK_IMP_RW_VMAP | HAWK_IMP_RW_BARE) ||
+	    (rw.flags & (HAWK_IMP_RW_VMAP | HAWK_IMP_RW_BARE)) == HAWK_IMP_RW_BARE)
 		return -EINVAL;
 	ubuf = u64_to_user_ptr(rw.buf);
 	buf = kvzalloc(rw.len, GFP_KERNEL);

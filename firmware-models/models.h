@@ -44,7 +44,7 @@ struct hawk_imp_rw {
 
 #define HAWK_IMP_RW_WRITE	(1u << 0)
 #define HAWK_IMP_RW_VMAP	(1u << 1)	/* by a kernel mapping, not by DMA addresses */
-#define HAWK_IMP_RW_BARE	(1u << 2)	/* with VMAP: does not say that it begins */
+#define HAWK_IMP_RW_BARE	(1u << 2)	/* only with VMAP: does not say that it begins */
 #define HAWK_IMP_RW_MAX		(1u << 20)
 
 /**
