@@ -186,9 +186,10 @@ struct hawk_host_chunk {
  *	this structure
  * @released: @ops->release has been called
  * @writeback_permille: clean or free frames wanted per 1024 (sysfs, host)
- * @clean: takes care of chunks that left their owner; the next two are its own
- * @unclean: this time it could not zero one
- * @clean_slower: looks in a row at which that was so
+ * @clean: takes care of chunks that left their owner
+ * @unclean: this time it could not zero one; only @clean's
+ * @clean_slower: pauses in a row after which that was so, 0: it could; only @clean's
+ * @clean_at: when the present pause is over, jiffies, if @clean_slower; only @clean's
  */
 struct hawk_mem {
 	struct kobject kobj;
@@ -214,6 +215,7 @@ struct hawk_mem {
 	struct delayed_work clean;
 	bool unclean;
 	int clean_slower;
+	unsigned long clean_at;
 };
 
 void hawk_mem_clean_soon(struct hawk_mem *m);

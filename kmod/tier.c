@@ -20,14 +20,23 @@
 #define HAWK_CLEAN_RETRY_MS	500	/* how often quarantined chunks are looked at */
 #define HAWK_CLEAN_SLOWER	7	/* times that this is doubled at most: 64 s */
 
-/* When to look again at what is left. */
+/*
+ * When to look again at what is left.  Spaces that end make the cleaner look before a
+ * pause is over: that makes the next one no longer.
+ */
 static unsigned long hawk_mem_clean_delay(struct hawk_mem *m)
 {
+	unsigned long now = jiffies;
+
 	if (!m->unclean)
 		return msecs_to_jiffies(HAWK_CLEAN_RETRY_MS);
 	m->unclean = false;
-	m->clean_slower = min(m->clean_slower + 1, HAWK_CLEAN_SLOWER + 1);
-	return msecs_to_jiffies(HAWK_CLEAN_RETRY_MS << (m->clean_slower - 1));
+	if (!m->clean_slower || time_after_eq(now, m->clean_at)) {
+		m->clean_slower = min(m->clean_slower + 1, HAWK_CLEAN_SLOWER + 1);
+		m->clean_at = now + msecs_to_jiffies(HAWK_CLEAN_RETRY_MS <<
+						     (m->clean_slower - 1));
+	}
+	return m->clean_at - now;
 }
 
 static void hawk_mem_clean(struct work_struct *work)
@@ -45,17 +54,26 @@ static void hawk_mem_clean(struct work_struct *work)
 	}
 	if (m->clean_slower && !m->unclean && !READ_ONCE(m->gone) && !READ_ONCE(m->lost)) {
 		m->clean_slower = 0;
-		pr_info("tier %u: its chunks could be zeroed now\n", m->id);
+		pr_info_ratelimited("tier %u: its chunks could be zeroed now\n", m->id);
 	}
 	if (held)
 		queue_delayed_work(hawk_dev.clean_wq, &m->clean, hawk_mem_clean_delay(m));
 }
 
-/* A chunk could not be made fit for another owner.  Only from hawk_mem_ops.clean. */
+/**
+ * hawk_mem_unclean() - a chunk could not be made fit for another owner
+ * @m: the memory
+ * @chunk: the chunk; stays dirty, and is tried again
+ * @err: why, negative errno
+ *
+ * The log has the first of a row of failures.
+ *
+ * Context: in hawk_mem_ops.clean only.
+ */
 void hawk_mem_unclean(struct hawk_mem *m, u32 chunk, int err)
 {
 	if (!m->clean_slower && !m->unclean)
-		pr_err("tier %u: chunk %u cannot be zeroed: %d; nobody gets it until it can, quarantine_bytes tells how much waits for that\n",
+		pr_err_ratelimited("tier %u: chunk %u cannot be zeroed: %d; nobody gets it until it can, quarantine_bytes tells how much waits for that\n",
 		       m->id, chunk, err);
 	m->unclean = true;
 }
