@@ -324,7 +324,7 @@ void hawk_export_revoke_mem(struct hawk_mem *m, bool all, u64 deadline_ns)
  * hawk_export_lasts() - has the space an export that does not come to its end just now?
  * @as: the space
  *
- * Context: any.
+ * Context: process; hawk_device.spaces_lock may be held.
  */
 bool hawk_export_lasts(struct hawk_as *as)
 {
@@ -333,8 +333,11 @@ bool hawk_export_lasts(struct hawk_as *as)
 	bool lasts = false;
 
 	xa_lock(&as->exports);
-	xa_for_each(&as->exports, id, x)
-		lasts |= !READ_ONCE(x->ending);
+	xa_for_each(&as->exports, id, x) {
+		lasts = !READ_ONCE(x->ending);
+		if (lasts)
+			break;
+	}
 	xa_unlock(&as->exports);
 	return lasts;
 }
