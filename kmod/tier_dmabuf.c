@@ -25,8 +25,8 @@
  * also before the exporter gets the buffer back.
  *
  * Whether the buffer is still there is asked by begin_cpu_access: the kernel warns of a
- * vmap that fails.  An exporter that takes a buffer away between the two, and refuses
- * the vmap, makes it warn; ours do not refuse it (dmabuf.c).
+ * vmap that fails.  It does so all the same if the exporter takes the buffer away between
+ * the two and refuses the vmap: nothing here can prevent that, and the access fails.
  *
  * Order of locks: hawk_import.access > what the exporter takes, and dma_resv.  Under
  * dma_resv nothing of hawk.ko is taken but the locks of work queues.
