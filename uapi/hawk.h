@@ -207,7 +207,8 @@ enum hawk_tier_kind {
  * window: who has the buffer itself mapped (a GPU, say) finds a pinned block by
  * HAWK_IOC_FRAME_INFO.  Between the buffer and flash the CPU copies.  The exporter may
  * move the buffer.  If it takes the buffer away, the tier is lost: its blocks become
- * misses, it is removed.
+ * misses, it is removed.  If the buffer was a tier that has just been removed, the call
+ * waits until that has let it go.
  *
  * Needs CAP_SYS_ADMIN.  ENOMEM: the node has not so much memory at all; ENOSPC: no
  * free tier id or the file or buffer is smaller than @bytes or than a chunk; EBUSY:
@@ -215,8 +216,8 @@ enum hawk_tier_kind {
  * another name; EROFS, EACCES, ENOENT: from opening the path; ENOTBLK: neither block
  * device nor regular file.  For HAWK_TIER_DMABUF: EBADF: @fd is no descriptor; EINVAL:
  * it is no dma-buf, or one of HAWK_IOC_EXPORT; EOPNOTSUPP: the CPU cannot map it;
- * ENODEV: its exporter has taken it away; EINTR: killed while it was zeroed; others
- * are the exporter's.
+ * ENODEV: its exporter has taken it away; EINTR: killed while it was zeroed, or while
+ * an old tier let it go; others are the exporter's.
  */
 struct hawk_tier_add {
 	__u32 size;
