@@ -238,8 +238,6 @@ void hawk_import_exit(void);
 u64 hawk_mem_read_bytes(const struct hawk_mem *m);
 u64 hawk_mem_write_bytes(const struct hawk_mem *m);
 
-struct hawk_gather_call;	/* gather.h */
-
 /* ---- statistics (stats.c) ---- */
 
 #define HAWK_OPS	(_IOC_NR(HAWK_IOC_TRANSLATE) - _IOC_NR(HAWK_IOC_ALLOC) + 1)
@@ -286,7 +284,7 @@ struct hawk_as_stats {
 };
 
 struct hawk_as;
-struct hawk_gather_call;
+struct hawk_gather_call;	/* gather.h */
 struct hawk_job;
 struct seq_file;
 
@@ -858,13 +856,14 @@ void hawk_trace_refuse_lent(const struct hawk_as *as, u32 tier, u32 lacks);
 void hawk_trace_refuse_memlock(const struct hawk_file *f, unsigned long pages,
 			       unsigned long limit, unsigned long used);
 
-/* ---- chunks come and go (chunk.c, reclaim.c), suspend (pm.c) ---- */
+/* ---- chunks come and go (chunk.c, reclaim.c) ---- */
 
 bool hawk_as_grew(struct hawk_as *as, int ret);
 int hawk_as_take(struct hawk_as *as, u32 tier, u32 slot, u32 flags, struct hawk_as *claim,
 		 u32 *busy);
 int hawk_as_take_any(struct hawk_as *as, u32 tier, struct hawk_as *claim);
 int hawk_as_leave(struct hawk_as *as, u32 tier, bool tell);
+
 int hawk_reclaim_init(void);
 void hawk_reclaim_exit(void);
 void hawk_reclaim_starved(struct hawk_as *as);
@@ -875,6 +874,8 @@ int hawk_mem_force_out(struct hawk_mem *m, bool tell);
 int hawk_drain_lock(void);
 void hawk_drain_unlock(void);
 void hawk_mem_lost(struct hawk_mem *m);
+
+/* ---- suspend (pm.c) ---- */
 
 int hawk_pm_init(void);
 void hawk_pm_exit(void);
@@ -903,17 +904,21 @@ void hawk_export_revoke_mem(struct hawk_mem *m, bool all, u64 deadline_ns);
 void hawk_export_close(struct hawk_file *f);
 bool hawk_export_lasts(struct hawk_as *as);
 
-/* ---- sequences (seq.c, compact.c), elastic residency (elastic.c) ---- */
+/* ---- sequences (seq.c, compact.c) ---- */
 
 int hawk_ioc_seq(struct hawk_file *f, void *arg);
 int hawk_ioc_seq_map(struct hawk_file *f, void *arg);
 void hawk_seq_reap_some(struct hawk_as *as, u32 looks, u32 *frames);
 bool hawk_seq_reap_all(struct hawk_as *as, u32 *frames);
 void hawk_seq_close(struct hawk_file *f);
+
 void hawk_tidy_init(void);
 void hawk_tidy_exit(void);
 void hawk_tidy_soon(struct hawk_as *as);
 void hawk_tidy_waiting(struct hawk_as *as);
+
+/* ---- elastic residency (elastic.c) ---- */
+
 int hawk_ioc_elastic(struct hawk_file *f, void *arg);
 void hawk_elastic_work_init(void);
 void hawk_elastic_work_exit(void);
@@ -923,9 +928,11 @@ void hawk_elastic_work_exit(void);
 void hawk_writeback_init(void);
 void hawk_writeback_kick(void);
 void hawk_writeback_exit(void);
+
 extern const struct attribute_group *hawk_dev_groups[];
 int hawk_sysfs_add(struct hawk_mem *m);
 void hawk_sysfs_init_mem(struct hawk_mem *m);
+
 void hawk_debugfs_init(void);
 void hawk_debugfs_exit(void);
 
