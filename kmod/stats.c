@@ -247,8 +247,9 @@ static int hawk_stats_alloc_page(struct hawk_as *as)
 	lockdep_assert_held(&as->stats.lock);
 	if (as->stats.page)
 		return 0;
-	p = __vmalloc(PAGE_ALIGN(sizeof(*p)),
-		      GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
+	/* the cgroup of who maps it pays; at its limit that is an error, no reason to kill */
+	p = __vmalloc(PAGE_ALIGN(sizeof(*p)), GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN |
+					      __GFP_RETRY_MAYFAIL);
 	if (!p)
 		return -ENOMEM;
 	p->size = sizeof(*p);
