@@ -194,7 +194,13 @@ int hawk_tier_remove(struct hawk_engine *e, u32 tier);
  */
 int hawk_tier_usage(struct hawk_engine *e, u32 tier, u32 *total, u32 *free, u32 *dirty);
 
-/** hawk_tier_minima() - chunks of tier @tier that are the minima of its spaces */
+/**
+ * hawk_tier_minima() - how much of a tier its spaces are sure of
+ * @e: the engine
+ * @tier: tier id
+ *
+ * Return: the sum of their minima, chunks; 0 if there is no such tier.
+ */
 u32 hawk_tier_minima(struct hawk_engine *e, u32 tier);
 
 /**
