@@ -217,6 +217,22 @@ static void prefetch_coldest(struct hawk_space *s, const struct hawk_bucket *b, 
 		hawk_prefetch(&s->block[blk->lru_prev]);
 }
 
+/* Free the host frame of a block that has a good copy on flash, or is forgotten, and take it. */
+static u32 take_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
+		      struct hawk_block *blk, const struct hawk_want *w)
+{
+	if (blk->flags & HAWK_BF_FLASH) {
+		hawk_evict_clean(s, blk, w);
+	} else {
+		hawk_note(s, blk, HAWK_FATE_DROP,
+			  s->flash_tiers ? HAWK_WHY_FULL : HAWK_WHY_NO_FLASH, w->plan);
+		b->count[HAWK_N_EVICT_DROP]++;
+		hawk_block_end(s, blk);
+	}
+	prefetch_coldest(s, b, tier);
+	return hawk_res_pop(s, b, tier);
+}
+
 /*
  * Take the host frame of the coldest block of the bucket.
  * Return: 0; -EAGAIN (a move was started, is in flight, or has no plan); -ENOBUFS;
@@ -226,7 +242,7 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 		     struct hawk_want *w, u32 *frame)
 {
 	struct hawk_block *blk;
-	bool flash = hawk_load(&s->flash_tiers);
+	bool clean, flash = hawk_load(&s->flash_tiers);
 	int ret = -ENOSPC;
 	u32 nr, prev, n = 0, left = pass_budget(b, tier);
 
@@ -238,15 +254,8 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 			left--;
 			continue;
 		}
-		if (blk->flags & HAWK_BF_FLASH) {
-			hawk_evict_clean(s, blk, w);
-			prefetch_coldest(s, b, tier);
-			*frame = hawk_res_pop(s, b, tier);
-			if (likely(*frame != HAWK_NONE))
-				return 0;
-			continue;
-		}
-		if (flash) {
+		clean = blk->flags & HAWK_BF_FLASH;
+		if (flash && !clean) {
 			ret = hawk_write_start(s, blk, 0, w);
 			if (!ret)
 				return -EAGAIN;
@@ -259,17 +268,12 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 				return ret;
 			flash = false;	/* nor is there room for a warmer one */
 		}
-		if (blk->leases) {
+		if (blk->leases && !clean) {
 			pass_over(s, blk);
 			left--;
 			continue;
 		}
-		hawk_note(s, blk, HAWK_FATE_DROP,
-			  s->flash_tiers ? HAWK_WHY_FULL : HAWK_WHY_NO_FLASH, w->plan);
-		b->count[HAWK_N_EVICT_DROP]++;
-		hawk_block_end(s, blk);
-		prefetch_coldest(s, b, tier);
-		*frame = hawk_res_pop(s, b, tier);
+		*frame = take_frame(s, b, tier, blk, w);
 		if (likely(*frame != HAWK_NONE))
 			return 0;
 	}
