@@ -114,7 +114,9 @@ def lockwait(run):
 def refusals(run):
     want, refused = run.rooms, run.maps("refusals", "refused")
     t.equal({keys[1]: n for keys, n in refused.items()},
-            {"quota": want["quota"], "tier": want["tier"]}, "refusals: as many as items failed")
+            {"quota": want["quota"], "tier": want["tier"], "lent": 1},
+            "refusals: as many as items failed, and a space whose minimum others have pinned")
+    t.equal(want["lent"], 1, "refusals: that space was not made")
     lines = [line.split() for line in run.text["refusals"].splitlines() if " quota " in line
              or " tier " in line and line.split()[0].isdigit()]
     of_quota = [line[2:] for line in lines if line[4] == "quota"]

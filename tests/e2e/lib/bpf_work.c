@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,24 @@ static struct hawk_kv *space(struct hawk *h, unsigned int host, unsigned int blk
 	return kv;
 }
 
+/* A space whose minimum is all that another one has pinned: whether it is refused for that. */
+static bool lent(struct hawk *h, unsigned int host)
+{
+	struct hawk_kv_params p = {
+		.block_bytes = BYTES, .block_tokens = TOKENS, .layers = 1, .head_groups = 1,
+		.max_blocks = FRAMES,
+	};
+	struct hawk_kv *kv;
+	int ret;
+
+	p.quota[host].min_bytes = HOST;
+	p.quota[host].max_bytes = HOST;
+	ret = hawk_kv_create(h, &p, &kv);
+	if (!ret)
+		hawk_kv_close(kv);
+	return ret == -ENOSPC;
+}
+
 static void print_stats(struct hawk_kv *kv)
 {
 	struct hawk_stats st;
@@ -131,6 +150,7 @@ static void rooms(struct hawk *h, const char *dir)
 	printf("quota %u\n", pin_all(kv, -EDQUOT));
 	other = space(h, host, blk, NULL);
 	printf("tier %d\n", hawk_alloc(other, &it, 1, NULL) == 0 && it.status == -ENOSPC);
+	printf("lent %d\n", lent(h, host));
 	print_stats(kv);
 	hawk_kv_close(other);
 	hawk_kv_close(kv);
