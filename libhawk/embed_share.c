@@ -11,9 +11,9 @@
  * flash, or are dropped if that is full, the chunk is zeroed and kept for the one
  * it was taken for.  Who cannot go on without room does this himself.
  *
- * One chunk is emptied at a time: embed.drain_lock.  It is held while blocks are
+ * One chunk is emptied at a time: the drain (wait.c).  It is held while blocks are
  * moved and while waiting for the moves of others, so a thread that may have moves
- * of its own ahead of it must not wait for it.
+ * of its own ahead of it must not wait for it; nor does the keeper, who has leases to end.
  */
 #include "embed.h"
 
@@ -65,27 +65,14 @@ static bool take_slot(struct espace *sp, u32 tier, u32 slot, u32 flags,
 }
 
 /*
- * Take one chunk of @tier from a space; the caller holds drain_lock and is counted
- * as a planner.  Return: whether it could be had.
+ * Take one chunk of @tier from a space; the caller has the drain.
+ * Return: whether it could be had.
  */
 static bool take_chunk(struct espace *sp, u32 tier, u32 flags, struct hawk_space *claim)
 {
 	u32 slot = hawk_space_drain_pick(sp->space, tier, now_ns());
 
 	return slot != HAWK_NONE && take_slot(sp, tier, slot, flags, claim);
-}
-
-/* drain_begin() - chunks are about to be taken: nobody else takes any until drain_end() */
-void drain_begin(struct embed *e)
-{
-	pthread_mutex_lock(&e->drain_lock);
-}
-
-/* drain_end() - those whom share_now() sent away look again */
-void drain_end(struct embed *e)
-{
-	pthread_mutex_unlock(&e->drain_lock);
-	moved_note(e);
 }
 
 /*
@@ -127,7 +114,7 @@ static void donor_put(struct espace *sp)
 	pthread_mutex_unlock(&e->admin);
 }
 
-/* One chunk of @tier for @asker; the caller holds drain_lock and is a planner. */
+/* One chunk of @tier for @asker; the caller has the drain. */
 static bool share(struct espace *asker, u32 tier)
 {
 	struct embed *e = asker->e;
@@ -165,22 +152,24 @@ void share_note(struct espace *sp)
 	keeper_kick_share(sp->e);
 }
 
-/* share_all() - the keeper: a chunk for each space that is starved */
+/* share_all() - the keeper: a chunk for each space that is starved, or he is called again */
 void share_all(struct embed *e)
 {
 	struct espace *sp = NULL;
 	u32 t, starved;
 
-	drain_begin(e);
 	planner_enter(e);
+	if (!drain_try(e, true))
+		goto out;
 	while ((sp = espace_next(e, sp))) {
 		starved = __atomic_exchange_n(&sp->starved, 0, __ATOMIC_RELAXED);
 		for (t = 0; t < HAWK_TIERS_MAX; t++)
 			if (starved & 1u << t)
 				share(sp, t);
 	}
+	drain_leave(e);
+out:
 	planner_leave(e);
-	drain_end(e);
 }
 
 /* Chunks that have been taken for a space so far. */
@@ -203,7 +192,7 @@ bool share_now(struct espace *sp, u32 seen)
 	bool again;
 	u32 t;
 
-	if (pthread_mutex_trylock(&e->drain_lock))
+	if (!drain_try(e, false))
 		return true;
 	again = share_count(sp) != seen;
 	/* what is noted for the keeper is seen to here */
@@ -213,7 +202,7 @@ bool share_now(struct espace *sp, u32 seen)
 		if (!again && sp->win[t].base && hawk_space_wants(sp->space, t))
 			again = share(sp, t);
 	}
-	drain_end(e);
+	drain_leave(e);
 	return again;
 }
 
@@ -284,6 +273,7 @@ static int repay(struct espace *sp, u32 tier)
 		unclaim_all(e, tier);
 		donor = donor_get(e, sp, tier, now_ns());
 		if (donor) {
+			leases_expire(e, now_ns());	/* the keeper may be busy */
 			if (!take_any(donor, tier))
 				donor->refused = e->pass;
 			donor_put(donor);
@@ -312,11 +302,9 @@ int share_repay(struct espace *sp)
 	u32 t;
 
 	e->pass++;
-	planner_enter(e);
 	for (t = 0; !ret && t < HAWK_TIERS_MAX; t++)
 		if (sp->geo.quota[t].max_bytes)
 			ret = repay(sp, t);
-	planner_leave(e);
 	return ret;
 }
 
@@ -346,12 +334,10 @@ int embed_tier_empty(struct embed *e, u32 tier)
 	if (ret)
 		return ret;
 	drain_begin(e);
-	planner_enter(e);
 	while ((sp = espace_next(e, sp))) {
 		one = leave(sp, tier);
 		ret = ret ? ret : one;
 	}
-	planner_leave(e);
 	drain_end(e);
 	return ret;
 }

@@ -299,6 +299,64 @@ static void two_creators(void **state)
 	fx_close(&f);
 }
 
+struct comer {
+	pthread_t thread;
+	struct fx *f;
+	bool stop;	/* atomic */
+};
+
+/* Makes and ends spaces whose minimum is lent. */
+static void *come(void *arg)
+{
+	struct comer *c = arg;
+	struct hawk_kv_params p = with_min(c->f, 1);
+	struct hawk_kv *kv;
+
+	while (!__atomic_load_n(&c->stop, __ATOMIC_RELAXED)) {
+		assert_ok(hawk_kv_create(c->f->h, &p, &kv));
+		hawk_kv_close(kv);
+	}
+	return NULL;
+}
+
+/*
+ * A space without chunks asks for one while new spaces get theirs: there is one for it,
+ * of which it waits its turn.
+ */
+static void from_nothing_in_turn(void **state)
+{
+	struct hawk_item it;
+	struct hawk_kv_params p;
+	struct comer c[2];
+	struct hawk_kv *late;
+	uint32_t round, n, i;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 2 * CHUNKS * 2 * MIB, 32 * MIB);
+	fx_put(f.kv, 0, 2 * FRAMES, 1);
+	for (i = 0; i < 2; i++) {
+		c[i] = (struct comer) { .f = &f };
+		assert_int_equal(pthread_create(&c[i].thread, NULL, come, &c[i]), 0);
+	}
+	p = fx_params(&f);
+	for (round = 0; round < 50; round++) {
+		assert_ok(hawk_kv_create(f.h, &p, &late));
+		it = (struct hawk_item) { .lid = fx_lid(0) };
+		if (hawk_alloc(late, &it, 1, NULL) != 1)
+			fail_msg("round %u: %d", round, it.status);
+		hawk_kv_close(late);
+		/* all memory is lent again */
+		for (n = 0; n < 2 * FRAMES; n++)
+			assert_int_equal(fx_get(f.kv, n, 1), 0);
+	}
+	for (i = 0; i < 2; i++) {
+		__atomic_store_n(&c[i].stop, true, __ATOMIC_RELAXED);
+		assert_int_equal(pthread_join(c[i].thread, NULL), 0);
+	}
+	fx_close(&f);
+}
+
 /* Who has what is taken back may end just then. */
 static void donor_ends(void **state)
 {
@@ -504,6 +562,7 @@ int main(void)
 		cmocka_unit_test(minima_add_up),
 		cmocka_unit_test(pinned_minimum),
 		cmocka_unit_test(two_creators),
+		cmocka_unit_test(from_nothing_in_turn),
 		cmocka_unit_test(donor_ends),
 		cmocka_unit_test(host_tier_goes),
 		cmocka_unit_test(host_tier_stays),
