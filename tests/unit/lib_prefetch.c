@@ -420,7 +420,7 @@ static void slow_once(void **state)
 	struct hawk_gather_budget b = {
 		.block_bytes = FX_BLOCK, .group = 1, .compute_ns = 1000000,
 	};
-	uint32_t count = 8, without = 0;
+	uint32_t count = 8, none = 0, without = 0;
 	struct hawk_prefetch *pf;
 	uint64_t lid[8];
 	struct fx f;
@@ -437,6 +437,9 @@ static void slow_once(void **state)
 	complete(&f, pf, b.compute_ns / 8);
 	assert_int_equal(hawk_prefetch_issue(pf, lid, &count, 1, NULL), 7);
 	complete(&f, pf, 7 * 3 * b.compute_ns);		/* each 3 times too slow */
+	/* a group that wants nothing tells nothing of the device */
+	for (ret = 0; ret < 20; ret++)
+		assert_int_equal(hawk_prefetch_issue(pf, lid, &none, 1, NULL), 0);
 	while (!(ret = hawk_prefetch_issue(pf, lid, &count, 1, NULL)))
 		assert_true(++without < 20);
 	assert_in_range(without, 4, 6);		/* 1.25^5 is 3 */
@@ -448,10 +451,43 @@ static void slow_once(void **state)
 	fx_close(&f);
 }
 
+/* That nothing comes for want of room is not the device's fault. */
+static void no_room(void **state)
+{
+	struct hawk_gather_budget b = {
+		.block_bytes = FX_BLOCK, .group = 1, .compute_ns = 1000000,
+	};
+	uint32_t count = 8, one[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+	struct hawk_prefetch *pf;
+	uint64_t lid[8];
+	unsigned int cut;
+	struct fx f;
+	int i;
+
+	(void)state;
+	fx_open(&f, 2 * HAWK_CHUNK_BYTES, 0);
+	fx_put(f.kv, 0, 8, 1);
+	for (i = 0; i < 8; i++)
+		lid[i] = fx_lid(i);
+	assert_ok(hawk_ring_open(f.kv, 64, -1));
+	assert_ok(hawk_prefetch_open(f.kv, &b, 4, 5, &pf));
+	assert_int_equal(hawk_prefetch_issue(pf, lid, &count, 1, NULL), 1);
+	complete(&f, pf, b.compute_ns * 2 / 5);
+	for (i = 0; i < 20; i++)
+		assert_int_equal(hawk_prefetch_issue(pf, lid, one, 8, &cut), 0);
+	assert_int_equal(cut, 0);
+	/* 2 come in time, as before */
+	assert_int_equal(hawk_prefetch_issue(pf, lid, &count, 1, NULL), 2);
+	complete(&f, pf, b.compute_ns);
+	assert_ok(hawk_prefetch_close(pf));
+	fx_close(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(slow_once),
+		cmocka_unit_test(no_room),
 		cmocka_unit_test(rows_follow_the_bandwidth),
 		cmocka_unit_test(latency_counts),
 		cmocka_unit_test(too_late_without_a_cap),

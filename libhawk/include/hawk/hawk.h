@@ -329,9 +329,10 @@ int hawk_prefetch_close(struct hawk_prefetch *pf);
  * @cut: out, rows of each list that are being fetched; may be NULL
  *
  * All lists are cut to the same length so that the union comes in time.
- * Return: blocks under way; 0: none would come in time, nothing was started, and if that
- * was measured a little more is expected of the device the next time; -EBUSY: both
- * buffers are in use.
+ * Return: blocks under way; 0: none would come in time, or no list has a row, or the
+ * buffer has no room for one row of each; nothing was started.  If it is the measured
+ * rate that is too low, a little more is expected of the device the next time.
+ * -EBUSY: both buffers are in use.
  */
 int hawk_prefetch_issue(struct hawk_prefetch *pf, const uint64_t *lid, const uint32_t *count,
 			unsigned int n, unsigned int *cut);
