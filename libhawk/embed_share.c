@@ -21,7 +21,7 @@
 #define ROUNDS		64	/* then the drive or the users of the blocks do not let it */
 #define CLAIM_NS	5000000000ull	/* for so long a chunk is kept for a starved space */
 #define WAIT_NS		100000000ull	/* for moves of others, at a time */
-#define TAKE_SCAN	64	/* chunks looked at when the best one cannot be had */
+#define TAKE_SCAN	64	/* chunks tried when the best one cannot be had */
 
 /* Run the drain that has been started.  Return: whether the chunk is empty. */
 static bool drain_run(struct espace *sp, u32 tier, u32 flags)
@@ -222,16 +222,19 @@ static void unclaim_all(struct embed *e, u32 tier)
 /* The cheapest chunk, or if it cannot be had after all one of the others. */
 static bool take_any(struct espace *sp, u32 tier)
 {
-	u32 slot, n = hawk_space_frames(sp->space, tier) / sp->frames_per_chunk;
-	u32 best = hawk_space_drain_pick(sp->space, tier, now_ns());
+	u32 i, slot, n = hawk_space_frames(sp->space, tier) / sp->frames_per_chunk;
+	u32 best = hawk_space_drain_pick(sp->space, tier, now_ns()), tried = 0;
 
 	if (best == HAWK_NONE)
 		return false;	/* all are pinned */
-	if (take_slot(sp, tier, best, 0, NULL))
-		return true;
-	for (slot = 0; slot < n && slot < TAKE_SCAN; slot++)
-		if (slot != best && take_slot(sp, tier, slot, 0, NULL))
+	for (i = 0; i < n && tried < TAKE_SCAN; i++) {
+		slot = (best + i) % n;
+		if (hawk_frame_off(sp->space, tier, slot * sp->frames_per_chunk) == ~0ull)
+			continue;	/* no chunk there */
+		if (take_slot(sp, tier, slot, 0, NULL))
 			return true;
+		tried++;
+	}
 	return false;
 }
 

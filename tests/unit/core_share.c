@@ -445,6 +445,36 @@ static void cheapest_chunk(void **state)
 	fix_fini(&f);
 }
 
+/* A leased block goes to flash; without that its chunk cannot be had, however cold. */
+static void leased_chunk(u32 flash, bool taken)
+{
+	u8 key[HAWK_KEY_BYTES];
+	struct hawk_ref lease;
+	u32 i, slot;
+	struct fix f;
+	u64 lid, vt;
+
+	fix_init(&f, 2, flash);
+	host_key(key, 1);
+	assert_int_equal(host_fill(&f.h, f.s, LID(0), key, 1, ++f.now), 0);
+	fill(&f, 1, 7);
+	assert_int_equal(hawk_block_find(f.s, key, true, ++f.now, &lid, &vt, &lease), 0);
+	slot = slot_of(&f, 0);
+	for (i = 1; i < 8; i++)
+		if (slot_of(&f, i) == slot)
+			assert_int_equal(hawk_block_free(f.s, LID(i)), 0);
+	assert_int_equal(hawk_space_drain_pick(f.s, HOST, ++f.now), taken ? slot : !slot);
+	hawk_block_unlease(f.s, lease);
+	fix_fini(&f);
+}
+
+static void leased_chunks(void **state)
+{
+	(void)state;
+	leased_chunk(2, true);
+	leased_chunk(0, false);
+}
+
 /* ---- shares ---- */
 
 /* What a host does when @asker is starved: one chunk from who has most, if it is fair. */
@@ -980,6 +1010,7 @@ int main(void)
 		cmocka_unit_test(in_somebodys_hands),
 		cmocka_unit_test(cancelled),
 		cmocka_unit_test(cheapest_chunk),
+		cmocka_unit_test(leased_chunks),
 		cmocka_unit_test(equal_shares),
 		cmocka_unit_test(a_claim_is_kept),
 		cmocka_unit_test(minima_hold),

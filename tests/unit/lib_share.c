@@ -233,6 +233,54 @@ static void pinned_minimum(void **state)
 	fx_close(&f);
 }
 
+/*
+ * Many chunks, of which all but the last have a leased block: that one is taken, though
+ * it has more blocks and warmer ones.
+ */
+static void one_of_many(void **state)
+{
+	const uint32_t n_chunks = 100;
+	struct hawk_opts o = { .flags = HAWK_BATCH_LEASE, .deadline_ns = fx_now() + 600000000000ull };
+	struct hawk_item it, chain[100] = { 0 };
+	struct hawk_kv_params p;
+	uint32_t i, leased = 0;
+	struct hawk_kv *kv, *late;
+	uint64_t lease;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, n_chunks * 2 * MIB, 0);
+	p = fx_params(&f);
+	p.block_bytes = MIB;
+	p.max_blocks = 2 * n_chunks;
+	assert_ok(hawk_kv_create(f.h, &p, &kv));
+	for (i = 0; i < 2 * n_chunks; i++) {
+		it = (struct hawk_item) { .lid = fx_lid(i) };
+		assert_int_equal(hawk_alloc(kv, &it, 1, NULL), 1);
+		fx_key(&it, i, 1);
+		if (HAWK_VT_FRAME(it.vt) % 2 && HAWK_VT_FRAME(it.vt) / 2 < n_chunks - 1)
+			memcpy(chain[leased++].key, it.key, sizeof(it.key));
+		assert_int_equal(hawk_put(kv, &it, 1, NULL), 1);
+	}
+	assert_int_equal(leased, n_chunks - 1);
+	assert_int_equal(hawk_lookup(kv, chain, leased, &o, &lease), leased);
+	for (i = 0; i < 2 * n_chunks; i++) {
+		it = (struct hawk_item) { .lid = fx_lid(i) };
+		assert_int_equal(hawk_pin(kv, &it, 1), 1);
+		assert_int_equal(hawk_unpin(kv, &it, 1), 1);
+		if (HAWK_VT_FRAME(it.vt) % 2 == 0 && HAWK_VT_FRAME(it.vt) / 2 < n_chunks - 1)
+			assert_int_equal(hawk_free(kv, &it, 1), 1);
+	}
+	p = with_min(&f, 1);
+	assert_ok(hawk_kv_create(f.h, &p, &late));
+	assert_int_equal(chunks(kv, f.dram), n_chunks - 1);
+	assert_int_equal(hawk_lookup(kv, chain, leased, NULL, NULL), leased);
+	assert_ok(hawk_lease_end(kv, lease));
+	hawk_kv_close(late);
+	hawk_kv_close(kv);
+	fx_close(&f);
+}
+
 struct creator {
 	pthread_t thread;
 	struct fx *f;
@@ -561,6 +609,7 @@ int main(void)
 		cmocka_unit_test(lent_minimum),
 		cmocka_unit_test(minima_add_up),
 		cmocka_unit_test(pinned_minimum),
+		cmocka_unit_test(one_of_many),
 		cmocka_unit_test(two_creators),
 		cmocka_unit_test(from_nothing_in_turn),
 		cmocka_unit_test(donor_ends),
