@@ -432,8 +432,8 @@ void hawk_space_unclaim(struct hawk_space *s, u32 tier);
  * @now: present time, nanoseconds
  *
  * Free frames cost nothing, cold and clean blocks little, dirty, warm or leased ones
- * more.  Looks at a part of a large space per call and goes on from there the next
- * time. May sleep.
+ * more; a chunk with leased blocks that have nowhere to go is the last choice.  Looks at
+ * a part of a large space per call and goes on from there the next time. May sleep.
  * Return: its slot, or HAWK_NONE: every chunk has pinned frames, or none is owned.
  */
 u32 hawk_space_drain_pick(struct hawk_space *s, u32 tier, u64 now);
@@ -759,8 +759,9 @@ void hawk_draft_unbind(struct hawk_space *s, u32 seq, const __u64 *head);
  * LIDs that nobody sees any more are forgotten by hawk_seq_reap(), which the host
  * calls next.
  * Return: @op->status, of which hosts pass on all but -EAGAIN: there is no LID sequence
- * number, but some wait to be given back. Call hawk_seq_reap(), then this again; if
- * another thread is reaping, it may take a few times, and -ENOSPC is the answer then.
+ * number, but some wait to be given back. Call hawk_seq_reap(), then this again, as long
+ * as another thread is at it too (hawk_seq_reaping()); if pins that end all the time keep
+ * it so, -ENOSPC is the answer after a few times.
  */
 int hawk_seq_do(struct hawk_space *s, u64 owner, struct hawk_seq_op *op);
 
@@ -804,6 +805,15 @@ bool hawk_seq_reap(struct hawk_space *s, u32 budget, u32 *freed);
  * the space: who waits for blocks to be given back goes on as long as it is.  Takes no lock.
  */
 bool hawk_seq_dead(const struct hawk_space *s);
+
+/**
+ * hawk_seq_reaping() - is somebody in hawk_seq_reap() now?
+ * @s: the space
+ *
+ * What he looks at is nobody else's to give back, and waits for nothing but him: who needs
+ * it goes on waiting as long as this is so.  Takes no lock.
+ */
+bool hawk_seq_reaping(const struct hawk_space *s);
 
 /** hawk_seq_due() - would hawk_seq_reap() find something?  Takes no lock. */
 bool hawk_seq_due(const struct hawk_space *s);

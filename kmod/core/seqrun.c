@@ -386,6 +386,11 @@ bool hawk_seq_dead(const struct hawk_space *s)
 	return s->seqs && hawk_load(&s->seqs->dead);
 }
 
+bool hawk_seq_reaping(const struct hawk_space *s)
+{
+	return s->seqs && hawk_load(&s->seqs->reaping);
+}
+
 bool hawk_seq_due(const struct hawk_space *s)
 {
 	const struct hawk_seqs *q = s->seqs;
@@ -417,14 +422,14 @@ bool hawk_seq_reap(struct hawk_space *s, u32 budget, u32 *freed)
 			continue;
 		}
 		st.run->reapers++;
-		q->reaping++;
+		hawk_store(&q->reaping, q->reaping + 1);
 		wakes = q->wakes;
 		requeue(q, st.run);
 		hawk_unlock(&q->lock);
 		stretch_free(s, &st, freed);
 		hawk_lock(&q->lock);
 		st.run->reapers--;
-		q->reaping--;
+		hawk_store(&q->reaping, q->reaping - 1);
 		/* what others woke meanwhile may have been for these: look again */
 		if (st.busy_end)
 			range_add(st.run, st.busy_row, st.busy_end, wakes == q->wakes);
