@@ -164,11 +164,18 @@ int hawk_kv_set(struct hawk *h, const char *name, uint32_t mask, uint32_t mode,
 void hawk_kv_close(struct hawk_kv *kv);
 int hawk_kv_destroy(struct hawk *h, const char *name);
 int hawk_kv_info(struct hawk_kv *kv, struct hawk_space_info *info);
+
+/**
+ * hawk_kv_stats() - counters of a space
+ * @st: out; as of all structures that the library fills, sizeof(*@st) in the header
+ *	that it was built with is written, and @st->size is not looked at: if that grows,
+ *	so does the number in the library's name
+ */
 int hawk_kv_stats(struct hawk_kv *kv, struct hawk_stats *st);
 
 /**
  * hawk_kv_stats_page() - counters and histograms of a space, of one moment
- * @page: out
+ * @page: out; its size as for hawk_kv_stats()
  *
  * Kernel backend: a copy of the mapped page, which is at most @page->period_ms old;
  * only the first call on @kv makes a system call, and hawk_kv_stats() brings the
