@@ -66,7 +66,7 @@ struct io_uring_cmd;
  * @spaces_lock: guards @spaces; taken under no other lock but @lock
  * @spaces: all spaces, hawk_as.node; entries hold no reference
  * @nspaces: spaces not quite gone; the module's exit waits for zero
- * @ended: spaces that are gone, ever; hawk_as_wait_ends() waits for one more
+ * @ends_wait: for a space to be gone
  * @wq: ends of moves and leases; nothing on it waits for a move
  * @batch_wq: asynchronous batches, which wait for moves and for cleaning
  * @clean_wq: cleaning of chunks; nothing on it takes @lock, so it may be waited
@@ -81,7 +81,11 @@ struct io_uring_cmd;
  *	guards @drain_plan, @reclaim_pass, and of every space unclaim_at and refused.
  *	Held while moves are waited for, so nothing that ends them takes it; callers
  *	from user space take it by hawk_drain_lock()
- * @drain_wait: those callers, while another has it; also woken when a space has ended
+ * @drain_wait: those callers, while another has it
+ * @lent_lock: serialises the making of spaces by taking back from others (lent.c); taken
+ *	before @drain_lock, by hawk_lent_lock()
+ * @lent_wait: who waits for it
+ * @min_percent: what the minima of one user may be of a tier if others use it (sysfs)
  * @drain_plan: moves of the drain under way
  * @reclaim_pass: number of the pass of @reclaim
  * @reclaim: moves chunks to where they are wanted (reclaim.c)
@@ -99,7 +103,7 @@ struct hawk_device {
 	spinlock_t spaces_lock;
 	struct list_head spaces;
 	atomic_t nspaces;
-	atomic_t ended;
+	wait_queue_head_t ends_wait;
 	struct workqueue_struct *wq;
 	struct workqueue_struct *batch_wq;
 	struct workqueue_struct *clean_wq;
@@ -111,6 +115,9 @@ struct hawk_device {
 	struct delayed_work elastic;
 	struct mutex drain_lock;
 	wait_queue_head_t drain_wait;
+	struct mutex lent_lock;
+	wait_queue_head_t lent_wait;
+	unsigned int min_percent;
 	struct hawk_plan drain_plan;
 	u64 reclaim_pass;
 	struct delayed_work reclaim;
@@ -181,6 +188,7 @@ struct hawk_host_chunk {
  * @exported_bytes: pinned by exports
  * @reclaimed_bytes: taken from spaces that went on living
  * @shrink_pages: pages that the shrinker has asked for and not got yet
+ * @ended: spaces with a part in it that are gone, ever; written under hawk_device.lock
  * @lost: the memory is gone by surprise: no transfer, no page of it any more
  * @gone: removed: its id may be another tier's.  Spaces that had a quota in it keep
  *	this structure
@@ -208,6 +216,7 @@ struct hawk_mem {
 	atomic64_t exported_bytes;
 	atomic64_t reclaimed_bytes;
 	atomic_long_t shrink_pages;
+	unsigned int ended;
 	bool lost;
 	bool gone;
 	bool released;
@@ -319,6 +328,7 @@ void hawk_stats_show(struct seq_file *m);
  * @vtlb: its translations, mapped read-only into clients
  * @mem: memory of the tiers in which it was given a quota, referenced; set before the
  *	space is known to anybody.  A tier that is removed by force stays here as well
+ * @min: its minima, chunks by tier
  * @memcg: memory cgroup of its creator, which pays for its memory
  * @map_lock: guards @mappers, @void_tiers and which slots of the windows hold a chunk:
  *	a fault holds it for reading from the look-up of a frame until the frame is
@@ -362,6 +372,7 @@ struct hawk_as {
 	struct delayed_work idle;
 	void *vtlb;
 	struct hawk_mem *mem[HAWK_TIERS_MAX];
+	u32 min[HAWK_TIERS_MAX];
 	struct mem_cgroup *memcg;
 	struct rw_semaphore map_lock;
 	struct list_head mappers;
@@ -393,9 +404,16 @@ void hawk_as_unlink_all(void);
 void hawk_as_put(struct hawk_as *as);
 void hawk_as_detach(struct hawk_as *as);
 struct hawk_as *hawk_as_next(struct hawk_as *prev);
-bool hawk_as_wait_ends(const struct hawk_mem *m, int seen);
+bool hawk_as_wait_ends(const struct hawk_mem *m, unsigned int seen, unsigned long until);
+int hawk_as_wait_dying(const struct hawk_mem *m);
+u64 hawk_as_minima(const struct hawk_mem *m, kuid_t uid);
 bool hawk_as_settle(struct hawk_as *as);
-bool hawk_as_ending(void);
+
+/* Context: hawk_device.lock held. */
+static inline bool hawk_as_named(const struct hawk_as *as)
+{
+	return !list_empty(&as->name_node);
+}
 
 static inline struct hawk_as *hawk_as_get(struct hawk_as *as)
 {
@@ -869,7 +887,11 @@ void hawk_reclaim_exit(void);
 void hawk_reclaim_starved(struct hawk_as *as);
 void hawk_reclaim_want(struct hawk_as *as);
 void hawk_reclaim_stuck(struct hawk_as *as);
-int hawk_reclaim_lent(struct hawk_as *as);
+bool hawk_reclaim_one(struct hawk_mem *m, s64 least, struct hawk_as *claim);
+int hawk_lent_lock(void);
+void hawk_lent_unlock(void);
+int hawk_lent_take_back(struct hawk_as *as);
+int hawk_mutex_wait(struct mutex *lock, wait_queue_head_t *wait);
 int hawk_mem_force_out(struct hawk_mem *m, bool tell);
 int hawk_drain_lock(void);
 void hawk_drain_unlock(void);

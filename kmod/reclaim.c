@@ -5,7 +5,7 @@
  *	to a space	that had to evict because the tier was full: from the one that
  *			has most above its minimum, as long as that is 2 more than
  *			the one that gets it has
- *	to a new space	whose minimum is not free: from all who have more than theirs
+ *	to a new space	whose minimum is not free: lent.c
  *	to the system	when it needs memory: the shrinker of host tiers
  *	to nobody	when a tier leaves, by order or because it is lost
  *
@@ -16,7 +16,6 @@
 #include "hawk.h"
 
 #include <linux/mm.h>
-#include <linux/sched/signal.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 
@@ -24,7 +23,9 @@
 #define HAWK_CLAIM_MS	5000	/* how long a chunk is kept for a space that starved */
 
 /**
- * hawk_drain_lock() - take hawk_device.drain_lock, in a call from user space
+ * hawk_mutex_wait() - take a mutex that is held for long, in a call from user space
+ * @lock: the mutex
+ * @wait: woken by whoever unlocks it
  *
  * Whoever has it may wait for moves, also while the system goes to sleep and until it
  * is awake again: so who waits for it can be killed, and be frozen, which a waiter in
@@ -32,10 +33,20 @@
  *
  * Return: 0 or -EINTR.
  */
+int hawk_mutex_wait(struct mutex *lock, wait_queue_head_t *wait)
+{
+	return wait_event_state(*wait, mutex_trylock(lock),
+				(TASK_KILLABLE | TASK_FREEZABLE)) ? -EINTR : 0;
+}
+
+/**
+ * hawk_drain_lock() - take hawk_device.drain_lock, in a call from user space
+ *
+ * Return: 0 or -EINTR.
+ */
 int hawk_drain_lock(void)
 {
-	return wait_event_state(hawk_dev.drain_wait, mutex_trylock(&hawk_dev.drain_lock),
-				(TASK_KILLABLE | TASK_FREEZABLE)) ? -EINTR : 0;
+	return hawk_mutex_wait(&hawk_dev.drain_lock, &hawk_dev.drain_wait);
 }
 
 /* Context: hawk_device.drain_lock held. */
@@ -137,8 +148,18 @@ static struct hawk_as *hawk_reclaim_donor(struct hawk_mem *m, s64 least)
 	return best;
 }
 
-/* One chunk of the tier from whoever has most.  Return: false: nobody can give one. */
-static bool hawk_reclaim_one(struct hawk_mem *m, s64 least, struct hawk_as *claim)
+/**
+ * hawk_reclaim_one() - take one chunk of a tier from whoever has most above his minimum
+ * @m: the tier
+ * @least: that is at least this many
+ * @claim: keep it for this space, or NULL
+ *
+ * Who cannot give one is not asked again in this hawk_device.reclaim_pass.
+ *
+ * Context: hawk_device.drain_lock held; waits for moves.
+ * Return: false: nobody can give one.
+ */
+bool hawk_reclaim_one(struct hawk_mem *m, s64 least, struct hawk_as *claim)
 {
 	struct hawk_as *donor;
 	int ret;
@@ -225,10 +246,10 @@ static void hawk_reclaim_work(struct work_struct *work)
 	u32 t;
 
 	mutex_lock(&hawk_dev.drain_lock);
-	hawk_dev.reclaim_pass++;
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		struct hawk_mem *m = hawk_mem_find(t);
 
+		hawk_dev.reclaim_pass++;
 		hawk_reclaim_share(m, t);
 		if (!m)
 			continue;
@@ -244,89 +265,6 @@ static void hawk_reclaim_work(struct work_struct *work)
 	if (again)
 		queue_delayed_work(hawk_dev.reclaim_wq, &hawk_dev.reclaim,
 				   msecs_to_jiffies(HAWK_RECLAIM_MS));
-}
-
-/* ---- a new space has its minimum ---- */
-
-/* Minima go before what is kept for the starved. */
-static void hawk_reclaim_unclaim(u32 tier)
-{
-	struct hawk_as *as = NULL;
-
-	while ((as = hawk_as_next(as))) {
-		as->unclaim_at[tier] = 0;
-		hawk_space_unclaim(as->space, tier);
-	}
-}
-
-/*
- * What spaces have left in the tier is fit for others.  A chunk that somebody outside
- * holds stays in quarantine.  Return: 0 or -EINTR.
- */
-static int hawk_reclaim_settle(struct hawk_mem *m)
-{
-	if (wait_event_killable(hawk_dev.drain_wait, !hawk_as_ending()))
-		return -EINTR;
-	hawk_dev_lock();	/* the last of them has ended when it is free */
-	mutex_unlock(&hawk_dev.lock);
-	flush_delayed_work(&m->clean);
-	return 0;
-}
-
-static int hawk_reclaim_lent_refused(const struct hawk_as *as, u32 tier, u32 lacks)
-{
-	pr_warn_ratelimited("space %llu of uid %u is not made: %u MiB of its minimum of tier %u are lent to other spaces, where they are pinned, leased or held\n",
-			    as->id, from_kuid(&init_user_ns, as->uid),
-			    lacks << (HAWK_CHUNK_SHIFT - 20), tier);
-	hawk_trace_refuse_lent(as, tier, lacks);
-	return -ENOSPC;
-}
-
-static int hawk_reclaim_lent_tier(struct hawk_as *as, struct hawk_mem *m)
-{
-	bool more = true;
-	int lacks, n;
-
-	for (;;) {
-		if (hawk_reclaim_settle(m) || fatal_signal_pending(current))
-			return -EINTR;
-		lacks = hawk_space_lacks(as->space, m->id);
-		if (lacks <= 0)
-			return lacks;
-		/* Only now: who could have given one may have ended just before. */
-		if (!more)
-			return hawk_reclaim_lent_refused(as, m->id, lacks);
-		hawk_reclaim_unclaim(m->id);
-		for (n = 0; more && n < lacks; n++)
-			more = hawk_reclaim_one(m, 1, NULL);
-	}
-}
-
-/**
- * hawk_reclaim_lent() - others give back what they own of a new space's minima
- * @as: the space, in the list, made with &struct hawk_space_params.insist
- *
- * The log tells if they cannot.  Each chunk brings the end nearer, as nobody above its
- * minimum gets one meanwhile.
- *
- * Context: hawk_device.drain_lock held; waits for moves.
- * Return: 0; -ENOSPC: they have it pinned, leased, or held from outside; -ENOENT: a tier
- * is lost; -EINTR: the caller is being killed.
- */
-int hawk_reclaim_lent(struct hawk_as *as)
-{
-	int ret = 0;
-	u32 t;
-
-	lockdep_assert_held(&hawk_dev.drain_lock);
-	hawk_dev.reclaim_pass++;
-	for (t = 0; !ret && t < HAWK_TIERS_MAX; t++)
-		if (as->mem[t])
-			ret = hawk_reclaim_lent_tier(as, as->mem[t]);
-	/* Nothing is kept back for it any more, also if somebody still looks at it. */
-	for (t = 0; ret && t < HAWK_TIERS_MAX; t++)
-		hawk_space_leave(as->space, t);
-	return ret;
 }
 
 /* ---- the system wants memory ---- */

@@ -31,7 +31,6 @@
 #define HAWK_MAY_READ	4
 #define HAWK_MAY_WRITE	2
 #define HAWK_MODE_BITS	0666u
-#define HAWK_ENDS_MS	10000	/* for a walk, a transfer, the end of an export */
 
 static atomic64_t hawk_as_ids = ATOMIC64_INIT(0);
 
@@ -61,22 +60,21 @@ static void hawk_as_release(struct kref *ref)
 	hawk_stats_exit(as);
 
 	hawk_dev_lock();
-	/* Not before, see hawk_as_ending(). */
+	/* Not before: ends.c looks for those that still own something. */
 	spin_lock(&hawk_dev.spaces_lock);
 	list_del(&as->node);
 	spin_unlock(&hawk_dev.spaces_lock);
 	hawk_space_destroy(as->space);
-	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		if (as->mem[t])
-			hawk_mem_clean_soon(as->mem[t]);
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		if (!as->mem[t])
+			continue;
+		WRITE_ONCE(as->mem[t]->ended, as->mem[t]->ended + 1);
+		hawk_mem_clean_soon(as->mem[t]);
+	}
 	mutex_unlock(&hawk_dev.lock);
-	wake_up_all(&hawk_dev.drain_wait);
 	hawk_as_free(as);
-	atomic_inc(&hawk_dev.ended);
-	smp_wmb();	/* pairs with hawk_as_wait_ends() */
 	atomic_dec(&hawk_dev.nspaces);
-	smp_mb__after_atomic();	/* wake_up_var() looks for waiters */
-	wake_up_var(&hawk_dev.nspaces);
+	wake_up_all(&hawk_dev.ends_wait);
 }
 
 /* May end the space: takes hawk_device.lock and sleeps. */
@@ -86,12 +84,6 @@ void hawk_as_put(struct hawk_as *as)
 }
 
 /* ---- idle named spaces ---- */
-
-static bool hawk_as_named(const struct hawk_as *as)
-{
-	lockdep_assert_held(&hawk_dev.lock);
-	return !list_empty(&as->name_node);
-}
 
 /* Nanoseconds until it has been idle for long enough; U64_MAX: it is in use. */
 static u64 hawk_as_idle_left(const struct hawk_as *as)
@@ -149,114 +141,6 @@ void hawk_as_detach(struct hawk_as *as)
 	}
 	mutex_unlock(&hawk_dev.lock);
 	hawk_as_put(as);
-}
-
-/* ---- all spaces ---- */
-
-/**
- * hawk_as_next() - walk all spaces
- * @prev: the last one, whose reference is put, or NULL
- *
- * Return: the next one, referenced, or NULL at the end.  May sleep.
- */
-struct hawk_as *hawk_as_next(struct hawk_as *prev)
-{
-	struct hawk_as *as = prev, *found = NULL;
-
-	spin_lock(&hawk_dev.spaces_lock);
-	as = list_prepare_entry(as, &hawk_dev.spaces, node);
-	list_for_each_entry_continue(as, &hawk_dev.spaces, node) {
-		if (kref_get_unless_zero(&as->ref)) {
-			found = as;
-			break;
-		}
-	}
-	spin_unlock(&hawk_dev.spaces_lock);
-	if (prev)
-		hawk_as_put(prev);
-	return found;
-}
-
-/*
- * Is it only a matter of moments that a tier has no space any more?  Nobody can use a
- * space without a file, a name and exports, but a walk over all spaces, a transfer or
- * the end of an export may still have it.
- */
-static bool hawk_as_all_end(const struct hawk_mem *m)
-{
-	int listed = 0, ending = 0, lasting = 0;
-	struct hawk_as *as;
-
-	hawk_dev_lock();
-	spin_lock(&hawk_dev.spaces_lock);
-	list_for_each_entry(as, &hawk_dev.spaces, node) {
-		listed++;
-		if (as->mem[m->id] != m)
-			continue;
-		if (as->files || hawk_as_named(as) || hawk_export_lasts(as))
-			lasting++;
-		else
-			ending++;
-	}
-	spin_unlock(&hawk_dev.spaces_lock);
-	ending += atomic_read(&hawk_dev.nspaces) - listed;	/* not listed any more */
-	mutex_unlock(&hawk_dev.lock);
-	return ending && !lasting;
-}
-
-/**
- * hawk_as_wait_ends() - wait for spaces that nobody can use any more
- * @m: the tier that they have a part in
- * @seen: hawk_device.ended before the caller found the tier in use
- *
- * To close the last file of a space does not wait for what works on it in the
- * background; who wants the memory then should not be refused for that.
- *
- * Context: sleeps, %HAWK_ENDS_MS at most; no lock held.
- * Return: whether one has ended.
- */
-bool hawk_as_wait_ends(const struct hawk_mem *m, int seen)
-{
-	if (hawk_as_all_end(m))
-		wait_var_event_timeout(&hawk_dev.nspaces, atomic_read(&hawk_dev.ended) != seen,
-				       msecs_to_jiffies(HAWK_ENDS_MS));
-	smp_rmb();	/* one that is not seen there any more has been counted here */
-	return atomic_read(&hawk_dev.ended) != seen;
-}
-
-/**
- * hawk_as_ending() - is there a space that nobody refers to, but that has its chunks?
- *
- * hawk_as_next() does not find it.  When it is in the list no more its chunks are dirty,
- * or will be when hawk_device.lock is free; then hawk_device.drain_wait is woken.
- */
-bool hawk_as_ending(void)
-{
-	struct hawk_as *as;
-	bool ending = false;
-
-	spin_lock(&hawk_dev.spaces_lock);
-	list_for_each_entry(as, &hawk_dev.spaces, node)
-		ending |= !kref_read(&as->ref);
-	spin_unlock(&hawk_dev.spaces_lock);
-	return ending;
-}
-
-/**
- * hawk_as_settle() - wait until chunks left by ended spaces have been zeroed
- * @as: look at the tiers that it may use
- *
- * Return: whether there was something to wait for.  Chunks in quarantine stay.
- */
-bool hawk_as_settle(struct hawk_as *as)
-{
-	bool any = false;
-	u32 t;
-
-	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		if (as->mem[t])
-			any |= flush_delayed_work(&as->mem[t]->clean);
-	return any;
 }
 
 /* ---- checks ---- */
@@ -445,6 +329,31 @@ static void hawk_as_publish(struct hawk_as *as, const struct hawk_space_create *
 	list_add_tail(&as->name_node, &hawk_dev.names);
 }
 
+/*
+ * May its maker have minima that others own?  Who may not is refused what is not free: or
+ * anybody could have everybody's blocks evicted, by asking for all there is.
+ */
+static int hawk_as_may_take_back(const struct hawk_as *as)
+{
+	unsigned int percent = READ_ONCE(hawk_dev.min_percent);
+	u32 t;
+
+	lockdep_assert_held(&hawk_dev.lock);
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		const struct hawk_mem *m = as->mem[t];
+
+		if (!m || !as->min[t] ||
+		    (hawk_as_minima(m, as->uid) + as->min[t]) * 100 <= (u64)m->chunks * percent)
+			continue;
+		if (capable(CAP_SYS_RESOURCE))
+			return 0;
+		pr_warn_ratelimited("space %llu is not made: of tier %u the minima of uid %u would be more than %u %%, which other spaces use; min_percent or CAP_SYS_RESOURCE lets it have them\n",
+				    as->id, t, from_kuid(&init_user_ns, as->uid), percent);
+		return -ENOSPC;
+	}
+	return 0;
+}
+
 /* The engine's side of a space, its memory, its place in the list of all. */
 static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg, bool insist)
 {
@@ -476,9 +385,12 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 			return -ENOENT;
 		p.quota_min[t] = hawk_chunks(arg->quota[t].min_bytes);
 		p.quota_max[t] = hawk_chunks(arg->quota[t].max_bytes);
+		as->min[t] = min(p.quota_min[t], p.quota_max[t]);
 		hawk_as_set_mem(as, t, p.quota_max[t] ? hawk_dev.mem[t] : NULL);
 	}
-	ret = hawk_space_create(hawk_dev.engine, &p, &as->space);
+	ret = insist ? hawk_as_may_take_back(as) : 0;
+	if (!ret)
+		ret = hawk_space_create(hawk_dev.engine, &p, &as->space);
 	if (ret)
 		return ret;
 	as->info.buckets = hawk_space_buckets(as->space);
@@ -512,36 +424,64 @@ static void hawk_as_discard(struct hawk_as *as)
 	hawk_as_free(as);
 }
 
-/*
- * Others have its minima: they give them back, or there is no space.  drain_lock makes
- * this one at a time, so no two get half of what both need, and no tier is forced out
- * meanwhile.  On failure @as is consumed.
- */
-static int hawk_as_enter_insisting(struct hawk_as *as, const struct hawk_space_create *arg)
+static int hawk_as_enter_lent(struct hawk_as *as, const struct hawk_space_create *arg)
 {
-	int ret = hawk_drain_lock();
+	int ret;
 
-	if (ret)
-		goto err_discard;
 	hawk_dev_lock();
 	ret = hawk_as_enter(as, arg, true);
 	mutex_unlock(&hawk_dev.lock);
-	if (ret)
-		goto err_unlock;
-	ret = hawk_reclaim_lent(as);
+	return ret;
+}
+
+/* The last step: it gets its name, or somebody has been faster. */
+static int hawk_as_name(struct hawk_as *as, const struct hawk_space_create *arg)
+{
+	int ret = 0;
+
 	hawk_dev_lock();
-	if (!ret && hawk_as_name_taken(arg))
-		ret = -EEXIST;	/* somebody was faster */
-	if (!ret)
+	if (hawk_as_name_taken(arg))
+		ret = -EEXIST;
+	else
 		hawk_as_publish(as, arg);
 	mutex_unlock(&hawk_dev.lock);
+	return ret;
+}
+
+/* Nothing is kept back for it any more, also if somebody still looks at it. */
+static void hawk_as_give_up(struct hawk_as *as)
+{
+	u32 t;
+
+	hawk_dev_lock();
+	as->files = 0;
+	mutex_unlock(&hawk_dev.lock);
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		hawk_space_leave(as->space, t);
+	hawk_as_put(as);
+}
+
+/*
+ * Others have its minima: they give them back, or there is no space.  One maker at a
+ * time, so no two get half of what both need.  On failure @as is consumed.
+ */
+static int hawk_as_enter_insisting(struct hawk_as *as, const struct hawk_space_create *arg)
+{
+	int ret = hawk_lent_lock();
+
 	if (ret)
-		hawk_as_put(as);
-	hawk_drain_unlock();
+		goto err_discard;
+	ret = hawk_as_enter_lent(as, arg);
+	if (ret)
+		goto err_unlock;
+	ret = hawk_lent_take_back(as) ?: hawk_as_name(as, arg);
+	if (ret)
+		hawk_as_give_up(as);
+	hawk_lent_unlock();
 	return ret;
 
 err_unlock:
-	hawk_drain_unlock();
+	hawk_lent_unlock();
 	if (ret == -ENOSPC)
 		hawk_trace_refuse_min(as, arg);
 err_discard:

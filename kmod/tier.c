@@ -18,6 +18,7 @@
 #include <linux/slab.h>
 
 #define HAWK_CLEAN_RETRY_MS	500	/* how often quarantined chunks are looked at */
+#define HAWK_ENDS_MS	10000	/* for a walk, a transfer, the end of an export */
 #define HAWK_CLEAN_SLOWER	7	/* times that this is doubled at most: 64 s */
 
 /*
@@ -291,12 +292,14 @@ int hawk_mem_remove(struct hawk_mem *m)
 /* A caller who has just closed his files need not try again. */
 static int hawk_mem_remove_unused(struct hawk_mem *m)
 {
-	int ret, seen;
+	unsigned long until = jiffies + msecs_to_jiffies(HAWK_ENDS_MS);
+	unsigned int seen;
+	int ret;
 
 	do {
-		seen = atomic_read(&hawk_dev.ended);
+		seen = READ_ONCE(m->ended);
 		ret = hawk_mem_remove(m);
-	} while (ret == -EBUSY && hawk_as_wait_ends(m, seen));
+	} while (ret == -EBUSY && hawk_as_wait_ends(m, seen, until));
 	return ret;
 }
 

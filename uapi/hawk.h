@@ -242,11 +242,12 @@ struct hawk_tier_add {
  * @tier: tier id
  * @reserved: must be 0
  *
- * Without HAWK_TIER_FORCE only a tier in which no space has a quota is removed.
- * A space whose last file and export are closed may still be on its way out: the call
- * waits for that, 10 seconds at most.
- * With it spaces leave the tier: their blocks are moved to flash, or from flash
- * into a host tier, as long as there is room, and dropped as misses otherwise.
+ * Without HAWK_TIER_FORCE only a tier in which no space has a quota is removed.  For one
+ * whose last file and export are closed, but which is still on its way out, the call
+ * waits, 10 seconds at most.
+ *
+ * With HAWK_TIER_FORCE spaces leave the tier: their blocks are moved to flash, or from
+ * flash into a host tier, as long as there is room, and dropped as misses otherwise.
  * Their quota there is 0 from then on.  The call waits for all that.
  *
  * Needs CAP_SYS_ADMIN.  ENOENT: no such tier; EBUSY: a space has a quota in it, or
@@ -372,7 +373,9 @@ struct hawk_quota {
  * EBUSY: the file has a space already, or a call is making one for it; EEXIST: the name
  * is taken; ENOENT: a quota names a tier that does not exist or is going; ENOSPC: a
  * minimum and those of all other spaces are more than the tier has, or others own it
- * above their minima, pinned, leased or registered for DMA (the kernel log tells);
+ * above their minima and it cannot be taken back: it is pinned, leased, registered for
+ * DMA, in use all the time or not zeroed yet, or the minima of the caller's spaces would
+ * be more than min_percent of the tier and he lacks CAP_SYS_RESOURCE (the kernel log tells);
  * ENOMEM; EINTR: the caller is being killed.
  */
 struct hawk_space_create {

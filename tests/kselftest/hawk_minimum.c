@@ -95,6 +95,67 @@ TEST_F(reclaim, minima_add_up)
 	close(b);
 }
 
+/* Who is nobody may not have all others' memory by asking for it. */
+TEST_F(reclaim, a_user_takes_back_so_much)
+{
+	struct tenant a = { .seed = SEEDS };
+	int fd = dev_open(O_RDWR), more = dev_open(O_RDWR);
+
+	EXPECT_EQ(0, rich(&a, self->host, self->blk));
+	ASSERT_EQ(0, setegid(NOBODY));
+	ASSERT_EQ(0, seteuid(NOBODY));
+	EXPECT_EQ(-ENOSPC, create(fd, self->host, (CHUNKS / 2 + 1) * CHUNK, self->blk, 0, NULL));
+	EXPECT_EQ(CHUNKS, stats_of(a.fd).chunks[self->host]) TH_LOG("nothing has been taken");
+	EXPECT_EQ(0, create(fd, self->host, CHUNKS / 2 * CHUNK, self->blk, 0, NULL));
+	EXPECT_EQ(CHUNKS / 2, stats_of(a.fd).chunks[self->host]);
+	EXPECT_EQ(-ENOSPC, create(more, self->host, CHUNK, self->blk, 0, NULL))
+		TH_LOG("all spaces of a user count");
+	ASSERT_EQ(0, seteuid(0));
+	ASSERT_EQ(0, setegid(0));
+	EXPECT_EQ(0, create(more, self->host, CHUNK, self->blk, 0, NULL));
+	EXPECT_EQ(0, tenant_lost(&a, 0, ALL));
+	tenant_end(&a);
+	close(fd);
+	close(more);
+}
+
+/* Makes and closes spaces until it is killed. */
+static void churner(uint32_t host, uint32_t blk)
+{
+	int fd;
+
+	for (;;) {
+		fd = dev_open(O_RDWR);
+		if (fd < 0 || create(fd, host, 0, blk, 0, NULL))
+			_exit(1);
+		close(fd);
+	}
+}
+
+/* Spaces that come and go keep nobody waiting: neither a maker nor a remover. */
+TEST_F(reclaim, among_spaces_that_come_and_go)
+{
+	struct tenant a = { .seed = SEEDS };
+	int fd = dev_open(O_RDWR), i;
+	pid_t pid[4];
+
+	EXPECT_EQ(0, rich(&a, self->host, self->blk));
+	for (i = 0; i < 4; i++) {
+		pid[i] = fork();
+		if (!pid[i])
+			churner(self->host, self->blk);
+	}
+	EXPECT_EQ(0, create(fd, self->host, 4 * CHUNK, self->blk, 0, NULL));
+	EXPECT_EQ(-EBUSY, tier_remove(self->ctl, self->host));
+	EXPECT_EQ(0, tenant_lost(&a, 0, ALL));
+	for (i = 0; i < 4; i++) {
+		kill(pid[i], SIGKILL);
+		waitpid(pid[i], NULL, 0);
+	}
+	tenant_end(&a);
+	close(fd);
+}
+
 /* What is pinned, or held from outside, is not taken: no space, and all is as it was. */
 TEST_F(reclaim, minimum_that_is_held)
 {
