@@ -378,7 +378,9 @@ bool hawk_runs_due(const struct hawk_space *s)
 	const struct hawk_seqs *q = s->seqs;
 
 	hawk_assert_held(&q->lock);
-	return q->dead || q->reaping || (q->queue[q->wait] != HAWK_NONE && hawk_load(&q->again));
+	/* single loads: one wide one would be a race with who sets its neighbour @again */
+	return hawk_load(&q->dead) || hawk_load(&q->reaping) ||
+	       (q->queue[q->wait] != HAWK_NONE && hawk_load(&q->again));
 }
 
 bool hawk_seq_dead(const struct hawk_space *s)
