@@ -491,7 +491,8 @@ static inline struct hawk_cq *hawk_file_cq(struct hawk_file *f)
 
 int hawk_pin_add(struct hawk_file *f, struct hawk_ref ref, unsigned long limit);
 bool hawk_pin_has(struct hawk_file *f, u64 lid);
-int hawk_pin_put(struct hawk_file *f, u64 lid, const u8 *key, bool keep, u64 now);
+int hawk_pin_put(struct hawk_file *f, u64 lid, const u8 *key, u32 hints, const u8 *parent,
+		 bool keep, u64 now);
 int hawk_pin_drop(struct hawk_file *f, u64 lid, u64 vt);
 int hawk_pin_unshare(struct hawk_file *f, u64 lid, u64 now, unsigned long limit,
 		     struct hawk_plan *plan, u64 *vt);
@@ -653,6 +654,7 @@ struct hawk_asker {
  * @as: caller's space
  * @arg: the call's argument
  * @items: kernel's copy of the items
+ * @parent: keys that items with HAWK_ITEM_PARENT point to, NULL if none does
  * @st: state per item, NULL if the call never waits
  * @plan: room for moves, NULL if the call never waits
  * @plan_item: item that each move of @plan is for
@@ -683,6 +685,7 @@ struct hawk_job {
 	struct hawk_as *as;
 	struct hawk_batch arg;
 	struct hawk_item *items;
+	u8 (*parent)[HAWK_KEY_BYTES];
 	struct hawk_item_state *st;
 	struct hawk_plan plan;
 	u32 *plan_item;

@@ -230,7 +230,8 @@ int embed_tier_reopen(struct embed *e, u32 tier);
 
 /* pins.c */
 int pins_add(struct ekv *kv, struct hawk_ref ref);
-int pins_put(struct ekv *kv, u64 lid, const u8 *key, bool keep, u64 now);
+int pins_put(struct ekv *kv, u64 lid, const u8 *key, u32 hints, const u8 *parent, bool keep,
+	     u64 now);
 int pins_drop(struct ekv *kv, u64 lid, u64 vt);
 int embed_pin_query(struct hawk_kv *kv, struct hawk_pin_query *q);
 int pins_unshare(struct ekv *kv, u64 lid, u64 now, struct hawk_plan *plan, u64 *vt);

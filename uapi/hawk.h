@@ -149,6 +149,7 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_SLICE		(1ull << 20)	/* tp_rank, tp_degree */
 #define HAWK_FEAT_ELASTIC	(1ull << 21)	/* HAWK_IOC_ELASTIC */
 #define HAWK_FEAT_TIER_REOPEN	(1ull << 22)	/* HAWK_TIER_REOPEN */
+#define HAWK_FEAT_HINT		(1ull << 23)	/* HAWK_ITEM_PARENT to HAWK_ITEM_TURN() */
 
 /**
  * struct hawk_query - what this device offers (HAWK_IOC_QUERY)
@@ -505,14 +506,33 @@ struct hawk_space_info {
 /* item flags */
 #define HAWK_ITEM_BY_KEY	(1u << 0)	/* name the block by key, not by LID */
 
+/*
+ * Hints of ALLOC and PUT: what the caller knows of a block that the device cannot.  They
+ * decide whether it is worth a write to flash, never whether its bytes are right.  The
+ * position in the prompt is tok of the LID.
+ */
+#define HAWK_ITEM_PARENT	(1u << 1)	/* arg points to the key of the block before */
+#define HAWK_ITEM_TRANSIENT	(1u << 2)	/* will not be used again, as far as is known */
+#define HAWK_ITEM_PERSIST	(1u << 3)	/* worth its write */
+#define HAWK_ITEM_TAIL		(1u << 4)	/* last, maybe partial block of a prompt */
+#define HAWK_ITEM_ROOT		(1u << 5)	/* the first of its chain, has no parent */
+#define HAWK_ITEM_TURN_SHIFT	16
+#define HAWK_ITEM_TURN(n)	((__u32)(n) << HAWK_ITEM_TURN_SHIFT) /* of a conversation, from 1 */
+#define HAWK_ITEM_HINTS		(HAWK_ITEM_PARENT | HAWK_ITEM_TRANSIENT | HAWK_ITEM_PERSIST | \
+				 HAWK_ITEM_TAIL | HAWK_ITEM_ROOT | HAWK_ITEM_TURN(0xffff))
+
 /**
  * struct hawk_item - one block of a batch (64 bytes)
  * @lid: in, the block's LID unless HAWK_ITEM_BY_KEY; out, its LID
  * @vt: out, its translation (HAWK_VT_*)
- * @arg: FORK: in, the new LID; otherwise must be 0
+ * @arg: FORK: in, the new LID; with HAWK_ITEM_PARENT: in, pointer to the key of the
+ *	block that holds the tokens before; otherwise must be 0
  * @status: out, 0 or a negative errno
  * @flags: in, HAWK_ITEM_*
  * @key: in, the block's key; all zero is "no key"
+ *
+ * Hints go with ALLOC and PUT; those of PUT, if it has any, replace those of ALLOC.  EINVAL:
+ * HAWK_ITEM_PARENT with ROOT, or TRANSIENT with PERSIST.  A parent key of all zero is none.
  *
  * @lid may name any token of a block; the device rounds tok down to a multiple
  * of block_tokens.  Item errors: ENOENT no such block; EEXIST the LID or key is

@@ -33,6 +33,8 @@ static struct hawk_block *block_start(struct hawk_space *s, struct hawk_bucket *
 	blk->maps = HAWK_NONE;
 	blk->nmaps = 0;
 	blk->hold = 0;
+	blk->hint = 0;
+	blk->turn = 0;
 	blk->atime = now;
 	hawk_block_event(blk, HAWK_EV_ALLOC);
 	hawk_block_take_host(s, blk, tier, frame);
@@ -150,10 +152,53 @@ int hawk_block_put(struct hawk_space *s, u64 lid, const u8 *key, bool keep_pin, 
 	hawk_block_event(blk, HAWK_EV_PUT);
 	b->count[HAWK_N_PUTS]++;
 	blk->atime = now;
+	if (s->life)
+		s->life[hawk_block_nr(s, blk)].born = now;
 	if (!keep_pin)
 		hawk_block_put_pin(s, blk);
 out_unlock:
 	hawk_unlock(&b->lock);
+	return ret;
+}
+
+static u8 hint_bits(u32 hints)
+{
+	return (hints & HAWK_ITEM_PARENT ? HAWK_BH_PARENT : 0) |
+	       (hints & HAWK_ITEM_TRANSIENT ? HAWK_BH_TRANSIENT : 0) |
+	       (hints & HAWK_ITEM_PERSIST ? HAWK_BH_PERSIST : 0) |
+	       (hints & HAWK_ITEM_TAIL ? HAWK_BH_TAIL : 0) |
+	       (hints & HAWK_ITEM_ROOT ? HAWK_BH_ROOT : 0);
+}
+
+static void hint_set(struct hawk_space *s, struct hawk_block *blk, u32 hints, const u8 *parent)
+{
+	u32 turn = hints >> HAWK_ITEM_TURN_SHIFT;
+
+	blk->hint = hint_bits(hints);
+	blk->turn = turn < U8_MAX ? turn : U8_MAX;
+	if (s->life && blk->hint & HAWK_BH_PARENT)
+		memcpy(s->life[hawk_block_nr(s, blk)].parent, parent, HAWK_KEY_BYTES);
+	else
+		blk->hint &= ~HAWK_BH_PARENT;
+}
+
+int hawk_block_hint(struct hawk_space *s, u64 lid, u32 hints, const u8 *parent)
+{
+	struct hawk_block *blk;
+	int ret = 0;
+
+	if (!(hints & HAWK_ITEM_HINTS))
+		return 0;
+	if (lid_check(s, &lid))
+		return -EINVAL;
+	blk = hawk_lid_lock(s, lid);
+	if (!blk)
+		return -ENOENT;
+	if (blk->state == HAWK_BLOCK_FILLING)
+		hint_set(s, blk, hints, parent);
+	else
+		ret = -EINVAL;
+	hawk_unlock(&hawk_bucket_of(s, blk)->lock);
 	return ret;
 }
 

@@ -504,6 +504,19 @@ int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64
 int hawk_block_put(struct hawk_space *s, u64 lid, const u8 *key, bool keep_pin, u64 now);
 
 /**
+ * hawk_block_hint() - what its maker knows of a block, for admission to flash
+ * @s: the space
+ * @lid: its LID
+ * @hints: HAWK_ITEM_PARENT to HAWK_ITEM_TURN(), checked by the host; 0: leave as it is
+ * @parent: with HAWK_ITEM_PARENT: key of the block that holds the tokens before
+ *
+ * Between hawk_block_alloc() and hawk_block_put(), by who fills it; replaces what was told
+ * before.
+ * Return: 0; -ENOENT; -EINVAL (not FILLING).
+ */
+int hawk_block_hint(struct hawk_space *s, u64 lid, u32 hints, const u8 *parent);
+
+/**
  * struct hawk_ref - names one life of a block, for pins and leases
  * @block: number of the block in its space
  * @gen: generation: which life of that number

@@ -144,6 +144,7 @@ typedef int64_t s64;
 #define div_u64(a, b)	((u64)(a) / (u32)(b))
 #define check_add_overflow(a, b, d)	__builtin_add_overflow(a, b, d)
 #define check_mul_overflow(a, b, d)	__builtin_mul_overflow(a, b, d)
+#define U8_MAX		((u8)~0)
 #ifndef ARRAY_SIZE
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #endif

@@ -146,6 +146,13 @@ enum hawk_block_event {
 #define HAWK_BF_LRU		(1u << 3)	/* on an LRU list of its bucket */
 #define HAWK_BF_CRC		(1u << 4)	/* crc is that of the flash copy */
 
+/* What is known of the block, from its maker (HAWK_ITEM_*) */
+#define HAWK_BH_PARENT		(1u << 0)	/* hawk_life.parent is set */
+#define HAWK_BH_TRANSIENT	(1u << 1)
+#define HAWK_BH_PERSIST		(1u << 2)
+#define HAWK_BH_TAIL		(1u << 3)
+#define HAWK_BH_ROOT		(1u << 4)
+
 /* Guarded, key included, by the lock of its home bucket; key_next by the index shard. */
 struct hawk_block {
 	u64 atime;		/* last access, ns */
@@ -167,10 +174,21 @@ struct hawk_block {
 	u8 flags;
 	u16 reads;		/* readers of fframe, which the block keeps meanwhile */
 	u8 hold;		/* not to be evicted while others can be, see elastic.c */
+	u8 hint;		/* HAWK_BH_* */
+	u8 turn;		/* of its conversation, saturating; 0: not known */
 } __attribute__((aligned(64)));	/* one cache line: the key is kept apart */
 
 struct hawk_key {
 	u8 b[HAWK_KEY_BYTES];
+};
+
+/*
+ * What only the flash tier wants to know of a block: kept apart, so that hits need not
+ * touch it.  Guarded as the block is.
+ */
+struct hawk_life {
+	u8 parent[HAWK_KEY_BYTES];	/* key of the block before it, with HAWK_BH_PARENT */
+	u64 born;			/* when it was put, ns */
 };
 
 /*
@@ -257,6 +275,7 @@ struct hawk_space {
 	struct hawk_bucket *bucket;
 	struct hawk_block *block;
 	struct hawk_key *key;	/* by block, with HAWK_BF_KEY */
+	struct hawk_life *life;	/* by block; NULL in a space that had no flash when it was made */
 	struct hawk_map *map;
 	u32 *head;		/* LID chains; chain h is guarded by its bucket */
 	u32 *key_head;		/* key chains; guarded by their shard */

@@ -119,7 +119,7 @@ static void slots_deal(struct hawk_space *s)
 	memset(s->key_head, 0xff, sizeof(*s->key_head) * ((size_t)s->key_mask + 1));
 }
 
-static int tables_alloc(struct hawk_space *s)
+static int tables_alloc(struct hawk_space *s, bool flash)
 {
 	s->bucket = hawk_table_alloc(s->nbuckets, sizeof(*s->bucket));
 	s->block = hawk_table_alloc(s->max_blocks, sizeof(*s->block));
@@ -130,7 +130,10 @@ static int tables_alloc(struct hawk_space *s)
 	s->shard = hawk_table_alloc(HAWK_INDEX_SHARDS, sizeof(*s->shard));
 	if (!s->bucket || !s->block || !s->key || !s->map || !s->head || !s->key_head || !s->shard)
 		return -ENOMEM;
-	return 0;
+	if (!flash)
+		return 0;
+	s->life = hawk_table_alloc(s->max_blocks, sizeof(*s->life));
+	return s->life ? 0 : -ENOMEM;
 }
 
 static void tables_free(struct hawk_space *s)
@@ -152,11 +155,22 @@ static void tables_free(struct hawk_space *s)
 	hawk_table_free(s->bucket, s->nbuckets, sizeof(*s->bucket));
 	hawk_table_free(s->block, s->max_blocks, sizeof(*s->block));
 	hawk_table_free(s->key, s->max_blocks, sizeof(*s->key));
+	hawk_table_free(s->life, s->max_blocks, sizeof(*s->life));
 	hawk_table_free(s->map, s->max_maps, sizeof(*s->map));
 	hawk_table_free(s->head, 1u << s->log2_heads, sizeof(*s->head));
 	hawk_table_free(s->key_head, (size_t)s->key_mask + 1, sizeof(*s->key_head));
 	hawk_table_free(s->shard, HAWK_INDEX_SHARDS, sizeof(*s->shard));
 	hawk_table_free(s, 1, sizeof(*s));
+}
+
+static bool has_flash(const struct hawk_engine *e, const struct hawk_space_params *p)
+{
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (p->quota_max[t] && e->tier[t].kind == HAWK_TIER_BLK)
+			return true;
+	return false;
 }
 
 static void windows_return(struct hawk_space *s)
@@ -201,7 +215,7 @@ int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
 		       (HAWK_VT_WAYS * sizeof(struct hawk_vtlb_entry)) - 1;
 
 	s->run_base = HAWK_NONE;
-	ret = tables_alloc(s);
+	ret = tables_alloc(s, has_flash(e, p));
 	if (!ret && p->seqs)
 		ret = hawk_seqs_create(s, p);
 	if (ret)

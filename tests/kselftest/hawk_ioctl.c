@@ -375,7 +375,7 @@ TEST_F(hawk, item_rejects)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(op) / sizeof(op[0]); i++) {
-		it = (struct hawk_item){ .lid = LID(0), .flags = 1u << 31 };
+		it = (struct hawk_item){ .lid = LID(0), .flags = 1u << 15 };
 		EXPECT_EQ(-EOPNOTSUPP, one(self->fd, op[i].cmd, 0, &it)) TH_LOG("%u", i);
 		it = key_item(1);
 		it.arg = op[i].arg ? LID(1) : 0;
@@ -392,6 +392,36 @@ TEST_F(hawk, item_rejects)
 				TH_LOG("arg: %u", i);
 		}
 	}
+}
+
+TEST_F(hawk, hints)
+{
+	static const uint32_t bad[] = {
+		HAWK_ITEM_PARENT | HAWK_ITEM_ROOT, HAWK_ITEM_TRANSIENT | HAWK_ITEM_PERSIST,
+	};
+	uint8_t parent[HAWK_KEY_BYTES] = { 7 };
+	struct hawk_item it;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		it = (struct hawk_item){ .lid = LID(0), .flags = bad[i] };
+		it.arg = bad[i] & HAWK_ITEM_PARENT ? (uintptr_t)parent : 0;
+		EXPECT_EQ(-EINVAL, one(self->fd, HAWK_IOC_ALLOC, 0, &it)) TH_LOG("%u", i);
+		it.status = 0;
+		EXPECT_EQ(-EINVAL, one(self->fd, HAWK_IOC_PUT, 0, &it)) TH_LOG("%u", i);
+	}
+	it = (struct hawk_item){ .lid = LID(0), .flags = HAWK_ITEM_PARENT };
+	EXPECT_EQ(-EINVAL, one(self->fd, HAWK_IOC_ALLOC, 0, &it));
+	it.arg = 8;	/* where there is no memory */
+	EXPECT_EQ(-EFAULT, one(self->fd, HAWK_IOC_ALLOC, 0, &it));
+	it.flags |= HAWK_ITEM_TAIL | HAWK_ITEM_TURN(65535);
+	it.arg = (uintptr_t)parent;
+	EXPECT_EQ(0, one(self->fd, HAWK_IOC_ALLOC, 0, &it));
+	it.flags = HAWK_ITEM_ROOT | HAWK_ITEM_PERSIST | HAWK_ITEM_TURN(1);
+	it.arg = 0;
+	EXPECT_EQ(0, one(self->fd, HAWK_IOC_PUT, 0, &it));
+	it = (struct hawk_item){ .lid = LID(0), .flags = HAWK_ITEM_TAIL };
+	EXPECT_EQ(-EOPNOTSUPP, one(self->fd, HAWK_IOC_GET, 0, &it));
 }
 
 TEST_F(hawk, alloc_put_get)

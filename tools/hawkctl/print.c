@@ -18,6 +18,7 @@ static const struct {
 	{ HAWK_FEAT_NAMED, "named-spaces" },  { HAWK_FEAT_CRC, "crc" },
 	{ HAWK_FEAT_RECLAIM, "reclaim" },     { HAWK_FEAT_TIER_FORCE, "tier-force" },
 	{ HAWK_FEAT_TIER_REOPEN, "tier-reopen" },
+	{ HAWK_FEAT_HINT, "hint" },
 	{ HAWK_FEAT_ATTACH_FD, "attach-fd" }, { HAWK_FEAT_MEMLOCK, "memlock" },
 	{ HAWK_FEAT_IDLE, "idle" },	      { HAWK_FEAT_CANCEL, "cancel" },
 	{ HAWK_FEAT_URING_CMD, "uring-cmd" },
