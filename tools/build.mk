@@ -13,7 +13,7 @@ $(BUILD)/bin/hawkctl: $(HAWKCTL_OBJS) $(BUILD)/lib/libhawk.a
 SIM_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/hawk-sim/*.c))
 $(SIM_OBJS): CFLAGS_COMMON += -D_GNU_SOURCE $(COUNTED_CFLAGS)
 
-$(BUILD)/bin/hawk-sim: $(SIM_OBJS) $(COUNTED_CORE_OBJS)
+$(BUILD)/bin/hawk-sim: $(SIM_OBJS) $(COUNTED_CORE_OBJS) $(BUILD)/obj/libhawk/crc32c.o
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -ljansson

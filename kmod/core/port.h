@@ -24,6 +24,7 @@ enum hawk_lock_kind {
 #include <linux/bug.h>
 #include <linux/build_bug.h>
 #include <linux/compiler.h>
+#include <linux/crc32c.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/log2.h>
@@ -97,6 +98,9 @@ static inline void hawk_unlock(struct hawk_lock *x)
 #define hawk_rmb()		smp_rmb()
 #define hawk_wmb()		smp_wmb()
 #define hawk_random()		get_random_u64()
+
+/* State @crc of a CRC32C after @len more bytes; ~0 to begin, inverted at the end. */
+#define hawk_crc32c_more(crc, p, len)	crc32c(crc, p, len)
 
 /*
  * Sizes come from users: a table that does not fit is their -ENOMEM, no reason to
@@ -221,6 +225,7 @@ static inline bool hawk_cas64(u64 *p, u64 old, u64 new)
 }
 
 u64 hawk_random(void);
+u32 hawk_crc32c_more(u32 crc, const void *p, size_t len);
 void *hawk_table_alloc(size_t n, size_t bytes);
 void hawk_table_free(void *p, size_t n, size_t bytes);
 

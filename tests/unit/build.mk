@@ -3,7 +3,8 @@
 # Unit tests of the engine, core_*.c.  Tests of other parts live here too and are
 # added by the build.mk of the part that they test.
 
-CORE_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard kmod/core/*.c) libhawk/port_user.c)
+CORE_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard kmod/core/*.c) libhawk/port_user.c \
+				       libhawk/crc32c.c)
 CORE_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%, \
 		$(filter-out %_host.c,$(wildcard tests/unit/core_*.c)))
 
@@ -18,7 +19,8 @@ $(filter $(BUILD)/tests/core_seq% $(BUILD)/tests/core_elastic,$(CORE_TESTS)): \
 		$(BUILD)/obj/tests/unit/core_seq_host.o
 
 # core_state watches the engine's assertions and counts transitions
-$(BUILD)/tests/core_state: $(COUNTED_CORE_OBJS) $(BUILD)/obj/libhawk/port_user.o
+$(BUILD)/tests/core_state: $(COUNTED_CORE_OBJS) $(BUILD)/obj/libhawk/port_user.o \
+			   $(BUILD)/obj/libhawk/crc32c.o
 $(BUILD)/tests/core_state: LDFLAGS_COMMON += -Wl,--wrap=hawk_assert_fail
 $(BUILD)/obj/tests/unit/core_state.o: CFLAGS_COMMON += $(COUNTED_CFLAGS)
 
