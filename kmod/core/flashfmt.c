@@ -107,7 +107,7 @@ int hawk_super_layout(struct hawk_super *s)
 {
 	u64 low = 0, high, mid;
 
-	if (s->slot_bytes < HAWK_SLOT_BYTES_MIN || s->slot_bytes > HAWK_CHUNK_BYTES ||
+	if (s->slot_bytes < HAWK_SLOT_BYTES_MIN || s->slot_bytes > HAWK_SLOT_BYTES_MAX ||
 	    s->slot_bytes & (s->slot_bytes - 1))
 		return -EINVAL;
 	s->bytes &= ~(u64)(HAWK_POOL_PAGE - 1);
@@ -312,12 +312,33 @@ int hawk_header_decode(const u8 *p, u64 pool, const struct hawk_record *r, u32 s
 		return -ESTALE;
 	if (!r->kept || h->slot != slot || h->bytes != r->owner.block_bytes ||
 	    h->space != r->space || h->model_id != r->owner.model_id ||
+	    h->layer >= r->owner.layers || h->head >= r->owner.head_groups ||
 	    all_zero(h->key, HAWK_KEY_BYTES))
 		return -EILSEQ;
 	return 0;
 }
 
 /* ---- identity ---- */
+
+void hawk_identity_of(const struct hawk_space_create *c, u32 uid, struct hawk_identity *id)
+{
+	u32 i;
+
+	memset(id, 0, sizeof(*id));
+	for (i = 0; i < sizeof(id->name) && c->name[i]; i++)
+		id->name[i] = c->name[i];
+	id->model_id = c->model_id;
+	id->uid = uid;
+	id->block_bytes = c->block_bytes;
+	id->block_tokens = c->block_tokens;
+	id->layers = c->layers;
+	id->head_groups = c->head_groups;
+	id->layout = c->layout;
+	id->dtype = c->dtype;
+	id->tp_rank = c->tp_rank;
+	id->tp_degree = c->tp_degree;
+	id->shift = !!(c->flags & HAWK_SPACE_SHIFT);
+}
 
 u64 hawk_identity_hash(const struct hawk_identity *id)
 {

@@ -23,7 +23,7 @@
  *	 32  8	sequence: one more each time it is written for a new use
  *	 40  8	bytes of the pool
  *	 48  4	chunks
- *	 52  4	slot_bytes, 4096 to 2 MiB, a power of two: the smallest block kept
+ *	 52  4	slot_bytes, 4096 to 65536, a power of two: the smallest block kept
  *	 56  8	offset of the records
  *	 64  8	offset of the headers
  *	 72  8	offset of the payload
@@ -66,8 +66,8 @@
  *	 53  1	head group
  *	 54  2	slot in its chunk
  *	 56  2	bytes of the block / 4096
- *	 58  1	hints of the caller
- *	 59  1	turn
+ *	 58  1	hints of the caller: 1 parent known, 2 transient, 4 persist, 8 tail, 16 root
+ *	 59  1	turn of the conversation, 0: not known, 255: or later
  *	 60  4	CRC32C of the payload
  *	 64 32	key
  *	 96 32	key of the block with the tokens before, zero: none, or not known
@@ -108,6 +108,7 @@
 #define HAWK_PAGE_HEADERS	(HAWK_POOL_PAGE / HAWK_HEADER_BYTES)
 #define HAWK_PAGE_RECORDS	(HAWK_POOL_PAGE / HAWK_RECORD_BYTES)
 #define HAWK_SLOT_BYTES_MIN	4096u
+#define HAWK_SLOT_BYTES_MAX	65536u	/* so that no page has headers of two chunks */
 #define HAWK_SLOT_BYTES_DEFAULT	16384u
 #define HAWK_EPOCH_SHIFT	40	/* uses of a pool above, a counter below */
 
@@ -324,6 +325,14 @@ void hawk_header_encode(const struct hawk_header *h, u64 pool, u8 *p);
  */
 int hawk_header_decode(const u8 *p, u64 pool, const struct hawk_record *r, u32 slot,
 		       struct hawk_header *h);
+
+/**
+ * hawk_identity_of() - the identity of a space that is being made
+ * @c: the space
+ * @uid: user id of its owner
+ * @id: out
+ */
+void hawk_identity_of(const struct hawk_space_create *c, u32 uid, struct hawk_identity *id);
 
 /** hawk_identity_hash() - of all of @id, the same everywhere; no proof of identity */
 u64 hawk_identity_hash(const struct hawk_identity *id);

@@ -249,6 +249,10 @@ static void header_of_another_is_refused(void **state)
 	hawk_header_encode(&h, POOL, page);
 	assert_int_equal(hawk_header_decode(page, POOL, &r, 5, &got), -EILSEQ);
 	h = a_header();
+	h.layer = 32;
+	hawk_header_encode(&h, POOL, page);
+	assert_int_equal(hawk_header_decode(page, POOL, &r, 5, &got), -EILSEQ);
+	h = a_header();
 	memset(h.key, 0, sizeof(h.key));
 	hawk_header_encode(&h, POOL, page);
 	assert_int_equal(hawk_header_decode(page, POOL, &r, 5, &got), -EILSEQ);
@@ -339,7 +343,7 @@ static void layout_fits(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_SIZE(sizes); i++)
-		for (slot = 4096; slot <= HAWK_CHUNK_BYTES; slot *= 2) {
+		for (slot = 4096; slot <= 65536; slot *= 2) {
 			s = (struct hawk_super){ .bytes = sizes[i], .slot_bytes = slot };
 			assert_int_equal(hawk_super_layout(&s), 0);
 			assert_true(s.chunks >= 1);
@@ -357,7 +361,7 @@ static void layout_fits(void **state)
 	assert_int_equal(hawk_super_layout(&s), -ENOSPC);
 	s = (struct hawk_super){ .bytes = 1 << 30, .slot_bytes = 2048 };
 	assert_int_equal(hawk_super_layout(&s), -EINVAL);
-	s = (struct hawk_super){ .bytes = 1 << 30, .slot_bytes = 4 << 20 };
+	s = (struct hawk_super){ .bytes = 1 << 30, .slot_bytes = 131072 };
 	assert_int_equal(hawk_super_layout(&s), -EINVAL);
 	s = (struct hawk_super){ .bytes = 1 << 30, .slot_bytes = 20480 };
 	assert_int_equal(hawk_super_layout(&s), -EINVAL);
