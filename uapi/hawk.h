@@ -70,7 +70,8 @@
 /*
  * LID, a block's logical id: seq:20 | layer:8 | head_group:4 | tok:32.
  * tok is the first token of the block.  A LID never changes while its data
- * moves between tiers.  seq 0 is reserved, so that 0 is never a block's LID.
+ * moves between tiers.  seq 0 is the device's own: blocks that were found on persistent
+ * flash have such LIDs, but 0 is never a block's.
  */
 #define HAWK_LID_SEQ_SHIFT	44
 #define HAWK_LID_LAYER_SHIFT	36
@@ -150,6 +151,7 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_ELASTIC	(1ull << 21)	/* HAWK_IOC_ELASTIC */
 #define HAWK_FEAT_TIER_REOPEN	(1ull << 22)	/* HAWK_TIER_REOPEN */
 #define HAWK_FEAT_HINT		(1ull << 23)	/* HAWK_ITEM_PARENT to HAWK_ITEM_TURN() */
+#define HAWK_FEAT_PERSIST	(1ull << 24)	/* HAWK_TIER_PERSIST */
 
 /**
  * struct hawk_query - what this device offers (HAWK_IOC_QUERY)
@@ -185,7 +187,7 @@ enum hawk_tier_kind {
 /**
  * struct hawk_tier_add - add memory to the device (HAWK_IOC_TIER_ADD)
  * @size: sizeof(struct hawk_tier_add)
- * @flags: must be 0
+ * @flags: HAWK_TIER_PERSIST or 0
  * @kind: enum hawk_tier_kind
  * @node: NUMA node of a host tier, -1 for the caller's; -1 for other kinds
  * @bytes: capacity, bytes, rounded down to whole chunks; 0 means the whole device
@@ -210,6 +212,16 @@ enum hawk_tier_kind {
  * move the buffer.  If it takes the buffer away, the tier is lost: its blocks become
  * misses, it is removed.
  *
+ * With HAWK_TIER_PERSIST (HAWK_TIER_BLK only) the device or file is a pool that
+ * "hawkctl flash format" has made, see hawk-flash(5), and @bytes is 0: the blocks of named
+ * spaces that are written there outlive the device.  A named space that is made with the
+ * name, owner, geometry and model of an earlier one finds that one's blocks again, by key;
+ * they have LIDs of sequence number 0 until they get others (FORK).  What an earlier space
+ * has left is kept until its room is needed for others.  ENOENT: it is no pool; EILSEQ,
+ * EUCLEAN: it was one and both superblocks are damaged; EPROTONOSUPPORT: of a later version;
+ * EOPNOTSUPP: this device cannot (HAWK_FEAT_PERSIST).  Without the flag a pool is refused:
+ * EEXIST.
+ *
  * Needs CAP_SYS_ADMIN.  ENOMEM: the node has not so much memory at all; ENOSPC: no
  * free tier id or the file or buffer is smaller than @bytes or than a chunk; EBUSY:
  * the block device is in use, or the file or buffer is a tier already, maybe under
@@ -231,6 +243,8 @@ struct hawk_tier_add {
 	__s32 fd;
 	__u32 reserved;
 };
+
+#define HAWK_TIER_PERSIST	(1u << 0)	/* of hawk_tier_add: a pool */
 
 #define HAWK_TIER_FORCE		(1u << 0)	/* spaces must leave it */
 #define HAWK_TIER_REOPEN	(1u << 1)	/* it stays after all */
@@ -282,6 +296,9 @@ struct hawk_tier_remove {
  * @io_errors: out, failed or corrupt transfers
  * @reclaimed_bytes: out, bytes of chunks taken from spaces that went on living: for
  *	other spaces, for the system, or for the tier's removal
+ * @orphan_bytes: out, of @free_bytes those of chunks that are kept for spaces which are
+ *	not there (HAWK_TIER_PERSIST)
+ * @header_bytes: out, bytes of headers and records written, beside @write_bytes
  */
 struct hawk_tier_info {
 	__u32 size;
@@ -297,6 +314,8 @@ struct hawk_tier_info {
 	__aligned_u64 write_bytes;
 	__aligned_u64 io_errors;
 	__aligned_u64 reclaimed_bytes;
+	__aligned_u64 orphan_bytes;
+	__aligned_u64 header_bytes;
 };
 
 /* ---- spaces ---- */
@@ -1294,6 +1313,11 @@ struct hawk_pin_query {
  * @nospace: allocations refused for want of room
  * @quota: allocations refused by the space's quota
  * @chunks: chunks owned per tier
+ * @recovered: blocks found on persistent flash when the space was made
+ * @recover_corrupt: headers found that were not whole; their blocks are misses
+ * @recover_stale: blocks found of which a younger one has the key
+ * @recover_no_parent: blocks not used because the block before them was not there
+ * @recover_no_room: blocks not used because the space has no room for them
  */
 struct hawk_stats {
 	__u32 size;
@@ -1317,6 +1341,11 @@ struct hawk_stats {
 	__aligned_u64 nospace;
 	__aligned_u64 quota;
 	__u32 chunks[HAWK_TIERS_MAX];
+	__aligned_u64 recovered;
+	__aligned_u64 recover_corrupt;
+	__aligned_u64 recover_stale;
+	__aligned_u64 recover_no_parent;
+	__aligned_u64 recover_no_room;
 };
 
 #define HAWK_STATS_VERSION	1

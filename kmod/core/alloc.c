@@ -6,10 +6,14 @@
 
 static int lid_check(struct hawk_space *s, u64 *lid)
 {
-	if (!hawk_lid_seq(*lid))
-		return -EINVAL;
 	*lid = hawk_lid_block(*lid, s->block_tokens);
-	return 0;
+	return *lid ? 0 : -EINVAL;
+}
+
+/* Of sequence number 0 are only blocks that were found on flash (restore.c). */
+static int new_lid_check(struct hawk_space *s, u64 *lid)
+{
+	return hawk_lid_seq(*lid) ? lid_check(s, lid) : -EINVAL;
 }
 
 /* Return: 0 if the LID is free; -EEXIST; -EAGAIN: its block is about to go. */
@@ -122,7 +126,7 @@ int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64
 {
 	int ret;
 
-	if (lid_check(s, &lid) || !hawk_run_enter(s, lid))
+	if (new_lid_check(s, &lid) || !hawk_run_enter(s, lid))
 		return -EINVAL;
 	ret = block_alloc(s, lid, key, tier, now, plan, vt);
 	hawk_run_leave(s, lid);
@@ -286,7 +290,7 @@ int hawk_block_fork(struct hawk_space *s, u64 lid, u64 new_lid)
 {
 	int ret;
 
-	if (lid_check(s, &lid) || lid_check(s, &new_lid) || !hawk_run_enter(s, new_lid))
+	if (lid_check(s, &lid) || new_lid_check(s, &new_lid) || !hawk_run_enter(s, new_lid))
 		return -EINVAL;
 	ret = block_fork(s, lid, new_lid);
 	hawk_run_leave(s, new_lid);
@@ -344,6 +348,8 @@ int hawk_key_free(struct hawk_space *s, const u8 *key)
 	if (!blk)
 		return -ENOENT;
 	hawk_index_remove(s, blk);
+	if (blk->fframe != HAWK_NONE)
+		hawk_keep_lost(s, blk);
 	hawk_unlock(&hawk_bucket_of(s, blk)->lock);
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include "lid.h"
 
 struct hawk_engine;
+struct hawk_identity;
 struct hawk_space;
 
 /* ---- moves ---- */
@@ -251,6 +252,7 @@ void hawk_tier_lost(struct hawk_engine *e, u32 tier);
  * @shift: keys may be read shifted
  * @vtlb: memory of hawk_vtlb_bytes(@max_blocks), zeroed, line-aligned (64); the
  *	host owns it, maps it to clients and frees it after destroy
+ * @identity: blocks in persistent tiers are kept for whoever has it (pool.h), NULL: not
  * @note: told what becomes of the space's blocks, or NULL
  * @owner: the host's, given to @note
  */
@@ -269,6 +271,7 @@ struct hawk_space_params {
 	u32 segs;
 	bool shift;
 	struct hawk_vtlb_entry *vtlb;
+	const struct hawk_identity *identity;
 	hawk_note_fn *note;
 	void *owner;
 };
@@ -285,8 +288,8 @@ u32 hawk_chunks(u64 bytes);
  * @p: geometry and quotas
  * @space: out, the space
  *
- * Return: 0, -EINVAL (parameters), -ENOENT (quota for a tier that is not there or
- * is leaving), -ENOSPC (minima do not fit), -ENOMEM. May sleep; serialised by the
+ * Return: 0, -EINVAL (parameters; blocks smaller than the slots of a persistent tier that
+ * they are kept in), -ENOENT (quota for a tier that is not there or is leaving), -ENOSPC (minima do not fit), -ENOMEM. May sleep; serialised by the
  * host.
  */
 int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,

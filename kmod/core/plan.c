@@ -78,6 +78,7 @@ static void write_done(struct hawk_space *s, struct hawk_block *blk, const struc
 		blk->flags |= HAWK_BF_FLASH | HAWK_BF_CRC;
 		blk->crc = m->crc;
 		b->count[HAWK_N_EVICT_WRITE]++;
+		hawk_keep_wrote(s, blk);
 	}
 	if (!m->result && !keep && !blk->pins) {
 		hawk_block_event(blk, HAWK_EV_WRITTEN);

@@ -14,7 +14,7 @@
 #ifndef HAWK_CORE_PRIV_H
 #define HAWK_CORE_PRIV_H
 
-#include "core.h"
+#include "pool.h"
 
 #define HAWK_BUCKETS_DEFAULT	64
 #define HAWK_BUCKETS_MAX	512
@@ -28,17 +28,38 @@
 #define HAWK_NO_TIER		0xff
 #define HAWK_TIER_SLICE		1024	/* chunks looked at while others wait for a tier's lock */
 
-/* ---- tiers: chunks and who owns them (tier.c, grow.c) ---- */
+/* ---- tiers: chunks and who owns them (tier.c, grow.c, pool.c) ---- */
 
 enum hawk_chunk_state {
 	HAWK_CHUNK_FREE,	/* zeroed, on the free list */
 	HAWK_CHUNK_OWNED,	/* belongs to a space */
 	HAWK_CHUNK_DIRTY,	/* left its owner, the host must zero it */
+	HAWK_CHUNK_ORPHAN,	/* has blocks of a space that is not there, see pool.c */
 };
 
 struct hawk_chunk {
 	u32 next;		/* free list */
 	u8 state;
+};
+
+/* A chunk of a persistent pool. */
+struct hawk_pool_chunk {
+	u64 epoch;		/* of its record on flash */
+	u64 space;		/* hawk_identity_hash() of the space it is kept for, or 0 */
+	u32 prev;		/* orphans, the oldest first */
+	u32 next;
+};
+
+/* What makes a flash tier outlive its device.  Guarded by the tier's lock, but @clock. */
+struct hawk_pool {
+	u64 id;
+	u64 clock;		/* last epoch or generation that was given; atomic */
+	u64 header_off;		/* bytes */
+	u32 slot_bytes;
+	u32 norphans;
+	u32 oldest;		/* orphans, HAWK_NONE: none */
+	u32 youngest;
+	struct hawk_pool_chunk *chunk;
 };
 
 struct hawk_tier {
@@ -48,7 +69,7 @@ struct hawk_tier {
 	bool lost;		/* no block comes here any more; read without the lock */
 	u32 kind;
 	u32 nchunks;
-	u32 nfree;
+	u32 nfree;		/* chunks that a space may be given, orphans among them */
 	u32 ndirty;
 	u32 avail;		/* nfree, 0 if leaving; read without the lock as a hint */
 	u32 reserved;		/* chunks of minima that their spaces do not use yet; hint */
@@ -56,6 +77,7 @@ struct hawk_tier {
 	u32 nspaces;		/* spaces with a quota here */
 	u32 free;		/* head of the free list */
 	struct hawk_chunk *chunk;
+	struct hawk_pool *pool;	/* persistent, or NULL; constant while a space is there */
 };
 
 struct hawk_engine {
@@ -81,11 +103,25 @@ struct hawk_frame {
 #define HAWK_PARKED	(HAWK_NONE - 1)
 
 /*
+ * What a space keeps in a persistent tier (keep.c).  @gen is guarded as the block is that
+ * has the frame, @dirty and @due are atomic.
+ */
+struct hawk_keep {
+	u64 *gen;		/* by frame: generation of the block in it, 0: none to be kept */
+	u64 *dirty;		/* bit per page of headers: to be written */
+	u64 space;		/* hawk_identity_hash(); constant */
+	u32 chunk_pages;	/* pages of a chunk that are used; constant */
+	u32 due;		/* hint: a bit is set */
+	bool forget;		/* its chunks are nobody's when it ends */
+};
+
+/*
  * What a space has of one tier.  Guarded by the tier's lock; all but the links of
  * free slots are read without it, as hints or as told in grow.c and drain.c.
  */
 struct hawk_window {
 	struct hawk_frame *frame;	/* nslots * frames_per_chunk */
+	struct hawk_keep *keep;	/* what it keeps there, or NULL */
 	u32 *slot;		/* chunk number by slot, or as below */
 	u32 nslots;		/* chunks it can make use of; constant */
 	u32 limit;		/* chunks it may own now: nslots, or 0 */
@@ -126,6 +162,7 @@ enum hawk_block_state {
 
 enum hawk_block_event {
 	HAWK_EV_ALLOC,
+	HAWK_EV_RESTORE,	/* found on flash */
 	HAWK_EV_PUT,
 	HAWK_EV_REWRITE,	/* unshare of a private block */
 	HAWK_EV_EVICT,		/* a write to flash starts */
@@ -281,6 +318,9 @@ struct hawk_space {
 	u32 *key_head;		/* key chains; guarded by their shard */
 	struct hawk_shard *shard;
 	u8 hold;		/* bit to hold new blocks of sequences with; 0: none are held */
+	struct hawk_identity *identity;	/* whom chunks of pools are kept for, NULL: nobody */
+	u64 restored;		/* LIDs given to blocks found on flash */
+	struct hawk_recovery found;	/* both: written while nobody else uses the space */
 	u32 run_base;		/* sequence numbers of LIDs from here on are runs (seq.h) */
 	struct hawk_seqs *seqs;	/* NULL: none */
 };
@@ -417,13 +457,28 @@ static inline u64 hawk_vt(u32 tier, u32 gen, u32 frame)
 u32 hawk_good_tiers(const struct hawk_space *s);
 /* with the tier's lock */
 void hawk_chunk_free(struct hawk_tier *t, u32 chunk);
-u32 hawk_chunk_take(struct hawk_tier *t);
+u32 hawk_chunk_take(struct hawk_tier *t, u32 orphan);
 void hawk_chunk_dirty(struct hawk_tier *t, u32 chunk);
+
+/* pool.c: with the tier's lock, of a tier that has a pool, but hawk_pool_tick() */
+u64 hawk_pool_tick(struct hawk_pool *p);
+void hawk_pool_granted(struct hawk_space *s, u32 tier, u32 chunk);
+void hawk_pool_orphan(struct hawk_tier *t, u32 chunk);
+void hawk_pool_unlist(struct hawk_pool *p, u32 chunk);
+void hawk_pool_free(struct hawk_tier *t, u32 nchunks);
+
+/* keep.c */
+int hawk_keep_create(struct hawk_space *s, u32 tier);
+void hawk_keep_destroy(struct hawk_space *s, u32 tier);
+void hawk_keep_touch(struct hawk_keep *k, u32 frames_per_chunk, u32 frame);
+void hawk_keep_wrote(struct hawk_space *s, struct hawk_block *blk);
+void hawk_keep_lost(struct hawk_space *s, const struct hawk_block *blk);
 
 /* grow.c: a space's part in a tier */
 int hawk_window_join(struct hawk_space *s, u32 tier);
 void hawk_window_return(struct hawk_space *s, u32 tier);
 bool hawk_window_has_room(struct hawk_space *s, u32 tier);
+bool hawk_window_take(struct hawk_space *s, u32 tier, u32 orphan, struct hawk_grant *g);
 u32 hawk_window_reach(struct hawk_space *s, u32 tier);
 void hawk_window_ask(struct hawk_space *s, u32 tier, u32 home);
 void hawk_window_starve(struct hawk_space *s, u32 tier);
@@ -545,6 +600,7 @@ void hawk_reload_start(struct hawk_space *s, struct hawk_block *blk, u32 tier, u
 int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *key);
 void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk);
 struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key);
+struct hawk_block *hawk_index_peek(struct hawk_space *s, const u8 *key);
 
 /* seqrun.c: LIDs of sequences, see there */
 void hawk_run_count(struct hawk_space *s, u64 lid, int n);

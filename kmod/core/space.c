@@ -64,6 +64,12 @@ static int window_init(struct hawk_space *s, const struct hawk_space_params *p, 
 	}
 	for (i = 0; i < nslots; i++)
 		w->slot[i] = HAWK_SLOT_FREE | (i + 1 < nslots ? i + 1 : HAWK_SLOT_END);
+	if (s->identity && t->pool) {
+		if (s->block_bytes < t->pool->slot_bytes)
+			return -EINVAL;
+		if (hawk_keep_create(s, tier))
+			return -ENOMEM;
+	}
 	return hawk_window_join(s, tier);
 }
 
@@ -143,6 +149,7 @@ static void tables_free(struct hawk_space *s)
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		struct hawk_window *w = &s->win[t];
 
+		hawk_keep_destroy(s, t);
 		hawk_table_free(w->slot, w->nslots, sizeof(*w->slot));
 		hawk_table_free(w->frame, (size_t)w->nslots * s->frames_per_chunk,
 				sizeof(*w->frame));
@@ -152,6 +159,7 @@ static void tables_free(struct hawk_space *s)
 	for (i = 0; s->shard && i < HAWK_INDEX_SHARDS; i++)
 		hawk_lock_fini(&s->shard[i].lock);
 	hawk_seqs_destroy(s);
+	hawk_table_free(s->identity, 1, sizeof(*s->identity));
 	hawk_table_free(s->bucket, s->nbuckets, sizeof(*s->bucket));
 	hawk_table_free(s->block, s->max_blocks, sizeof(*s->block));
 	hawk_table_free(s->key, s->max_blocks, sizeof(*s->key));
@@ -161,6 +169,15 @@ static void tables_free(struct hawk_space *s)
 	hawk_table_free(s->key_head, (size_t)s->key_mask + 1, sizeof(*s->key_head));
 	hawk_table_free(s->shard, HAWK_INDEX_SHARDS, sizeof(*s->shard));
 	hawk_table_free(s, 1, sizeof(*s));
+}
+
+static int identity_set(struct hawk_space *s, const struct hawk_identity *id)
+{
+	s->identity = hawk_table_alloc(1, sizeof(*s->identity));
+	if (!s->identity)
+		return -ENOMEM;
+	*s->identity = *id;
+	return 0;
 }
 
 static bool has_flash(const struct hawk_engine *e, const struct hawk_space_params *p)
@@ -216,6 +233,8 @@ int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
 
 	s->run_base = HAWK_NONE;
 	ret = tables_alloc(s, has_flash(e, p));
+	if (!ret && p->identity)
+		ret = identity_set(s, p->identity);
 	if (!ret && p->seqs)
 		ret = hawk_seqs_create(s, p);
 	if (ret)

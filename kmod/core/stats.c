@@ -44,6 +44,11 @@ void hawk_space_stats(struct hawk_space *s, struct hawk_stats *st)
 		st->misses += s->shard[i].misses;
 		hawk_unlock(&s->shard[i].lock);
 	}
+	st->recovered = s->found.blocks;
+	st->recover_corrupt = s->found.corrupt;
+	st->recover_stale = s->found.stale;
+	st->recover_no_parent = s->found.no_parent;
+	st->recover_no_room = s->found.no_room;
 	for (i = 0; i < HAWK_TIERS_MAX; i++)
 		st->chunks[i] = hawk_load(&s->win[i].owned);
 }

@@ -4,7 +4,8 @@
  *
  * FREE -> OWNED (a space grows) -> DIRTY (the space ended, or the chunk was taken from
  * it) -> FREE (the host zeroed it).  A chunk whose memory the host could not provide
- * goes from OWNED back to FREE.  Who may have a free chunk is told in grow.c.
+ * goes from OWNED back to FREE.  Who may have a free chunk is told in grow.c; persistent
+ * tiers have one state more (pool.c).
  */
 #include "priv.h"
 
@@ -30,6 +31,7 @@ void hawk_engine_destroy(struct hawk_engine *e)
 		return;
 	for (i = 0; i < HAWK_TIERS_MAX; i++) {
 		hawk_assert(!e->tier[i].nspaces);
+		hawk_pool_free(&e->tier[i], e->tier[i].nchunks);
 		hawk_table_free(e->tier[i].chunk, e->tier[i].nchunks, sizeof(struct hawk_chunk));
 		hawk_lock_fini(&e->tier[i].lock);
 	}
@@ -107,6 +109,7 @@ int hawk_tier_remove(struct hawk_engine *e, u32 tier)
 	hawk_store(&t->avail, 0);
 	t->present = false;
 	hawk_unlock(&t->lock);
+	hawk_pool_free(t, n);
 	hawk_table_free(chunk, n, sizeof(*chunk));
 	return 0;
 }
@@ -224,13 +227,21 @@ void hawk_chunk_free(struct hawk_tier *t, u32 chunk)
 	hawk_store(&t->avail, t->leaving ? 0 : t->nfree);
 }
 
-/* There is a free one, and the tier does not leave. */
-u32 hawk_chunk_take(struct hawk_tier *t)
+/*
+ * Orphan @orphan; or HAWK_NONE: a free one, or if there is none the oldest orphan.  There is
+ * one, and the tier does not leave.
+ */
+u32 hawk_chunk_take(struct hawk_tier *t, u32 orphan)
 {
 	u32 chunk = t->free;
 
 	hawk_assert_held(&t->lock);
-	t->free = t->chunk[chunk].next;
+	if (orphan == HAWK_NONE && chunk != HAWK_NONE) {
+		t->free = t->chunk[chunk].next;
+	} else {
+		chunk = orphan == HAWK_NONE ? t->pool->oldest : orphan;
+		hawk_pool_unlist(t->pool, chunk);
+	}
 	t->chunk[chunk].state = HAWK_CHUNK_OWNED;
 	t->nfree--;
 	hawk_store(&t->avail, t->nfree);

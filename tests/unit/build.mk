@@ -18,6 +18,8 @@ $(CORE_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
 $(filter $(BUILD)/tests/core_seq% $(BUILD)/tests/core_elastic,$(CORE_TESTS)): \
 		$(BUILD)/obj/tests/unit/core_seq_host.o
 
+$(filter $(BUILD)/tests/core_pool%,$(CORE_TESTS)): $(BUILD)/obj/tests/unit/core_pool_host.o
+
 # core_state watches the engine's assertions and counts transitions
 $(BUILD)/tests/core_state: $(COUNTED_CORE_OBJS) $(BUILD)/obj/libhawk/port_user.o \
 			   $(BUILD)/obj/libhawk/crc32c.o

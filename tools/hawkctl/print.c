@@ -26,6 +26,7 @@ static const struct {
 	{ HAWK_FEAT_STATS_PAGE, "stats-page" }, { HAWK_FEAT_DRAFT, "draft" },
 	{ HAWK_FEAT_GATHER, "gather" },	      { HAWK_FEAT_SLICE, "slice" },
 	{ HAWK_FEAT_TIER_DMABUF, "tier-dmabuf" },
+	{ HAWK_FEAT_PERSIST, "persist" },
 	{ HAWK_FEAT_SEQ, "sequences" },	      { HAWK_FEAT_ELASTIC, "elastic" },
 };
 
@@ -53,6 +54,11 @@ static const struct {
 	{ "steals", offsetof(struct hawk_stats, steals) },
 	{ "nospace", offsetof(struct hawk_stats, nospace) },
 	{ "quota", offsetof(struct hawk_stats, quota) },
+	{ "recovered", offsetof(struct hawk_stats, recovered) },
+	{ "recover_corrupt", offsetof(struct hawk_stats, recover_corrupt) },
+	{ "recover_stale", offsetof(struct hawk_stats, recover_stale) },
+	{ "recover_no_parent", offsetof(struct hawk_stats, recover_no_parent) },
+	{ "recover_no_room", offsetof(struct hawk_stats, recover_no_room) },
 };
 
 #define N_STATS (sizeof(stats) / sizeof(stats[0]))
