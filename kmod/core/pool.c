@@ -170,6 +170,13 @@ u32 hawk_pool_orphans(struct hawk_engine *e, u32 tier)
 	return p ? hawk_load(&p->norphans) : 0;
 }
 
+bool hawk_pool_chunk_kept(struct hawk_engine *e, u32 tier, u32 chunk)
+{
+	struct hawk_pool *p = pool_of(e, tier);
+
+	return p && chunk < e->tier[tier].nchunks && p->chunk[chunk].space;
+}
+
 /* A chunk joins the orphans as the youngest. */
 void hawk_pool_orphan(struct hawk_tier *t, u32 chunk)
 {

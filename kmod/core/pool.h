@@ -11,9 +11,10 @@
  *				record and headers, hawk_space_adopt(); hawk_space_prune()
  *	hawk_space_grow()	if hawk_grant_record() says so, that record is to be durable
  *				before hawk_space_grown()
- *	from time to time	hawk_keep_collect(); flush; write what it gave
- *	a chunk is dirty	write hawk_record with @kept false, discard the chunk,
- *				hawk_tier_clean()
+ *	from time to time	hawk_keep_ancestors(), carry its moves out;
+ *				hawk_keep_collect(); flush; write what it gave
+ *	a chunk is dirty	if hawk_pool_chunk_kept() write its record with @kept false,
+ *				discard the chunk, hawk_tier_clean()
  *	a space ends		collect, flush and write once more, hawk_space_destroy()
  *	the tier goes		flush, write both superblocks as clean
  *
@@ -138,8 +139,28 @@ struct hawk_keep_page {
 	u32 nr;
 };
 
+/** hawk_pool_chunk_kept() - does the record of a chunk on flash name a space? */
+bool hawk_pool_chunk_kept(struct hawk_engine *e, u32 tier, u32 chunk);
+
 /** hawk_keep_due() - has a header changed since it was last collected?  A hint. */
 bool hawk_keep_due(struct hawk_space *s, u32 tier);
+
+/**
+ * hawk_keep_ancestors() - have the blocks before those on flash written too
+ * @s: the space
+ * @tier: tier id
+ * @cursor: where to go on; 0 to begin
+ * @plan: receives the writes
+ *
+ * A hot prefix may never leave host memory, and all that follows it on flash would be lost
+ * with it.  So before the headers of blocks are collected, those of the blocks before them
+ * that are on no flash are written as well, pinned or not; they stay where they are.  Looks at a
+ * bounded number of pages per call.
+ *
+ * Return: number of moves added; -ENOBUFS: as for alloc, the plan may have moves; -ENOENT:
+ * all have been looked at, none was added.
+ */
+int hawk_keep_ancestors(struct hawk_space *s, u32 tier, u32 *cursor, struct hawk_plan *plan);
 
 /**
  * hawk_keep_collect() - headers that have changed

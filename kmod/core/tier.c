@@ -169,6 +169,8 @@ void hawk_tier_clean(struct hawk_engine *e, u32 tier, u32 chunk)
 	hawk_lock(&t->lock);
 	if (chunk < t->nchunks && t->chunk[chunk].state == HAWK_CHUNK_DIRTY) {
 		t->ndirty--;
+		if (t->pool)
+			t->pool->chunk[chunk].space = 0;
 		hawk_chunk_free(t, chunk);
 	}
 	hawk_unlock(&t->lock);

@@ -277,6 +277,45 @@ static void children_without_parent(void **state)
 	ph_free(&h);
 }
 
+/* A prefix so hot that it never left memory is written for what follows it. */
+static void hot_prefix_is_kept(void **state)
+{
+	struct hawk_ref ref;
+	struct hawk_space *s;
+	struct pool_host h;
+	u64 vt;
+	u32 n;
+
+	(void)state;
+	ph_format(&h, 6, 14);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	for (n = 0; n < 40; n++)
+		assert_int_equal(ph_put(&h, s, n, 1, n ? n - 1 : 0), 0);
+	assert_int_equal(hawk_block_pin(s, ph_lid(20, 1), ++h.now, &vt, &ref), 0);
+	for (n = 40; n < PH_FPC + 20; n++) {
+		assert_int_equal(ph_put(&h, s, n, 1, n == 40 ? 39 : n), 0);
+		/* all but the first 40 get cold */
+		assert_int_equal(hits(&h, s, 0, 40), 40);
+	}
+	for (n = 0; n < 40; n++)
+		assert_int_equal(HAWK_VT_TIER(hawk_space_translate(s, ph_lid(n, 1))), h.dram);
+	assert_int_equal(HAWK_VT_TIER(hawk_space_translate(s, ph_lid(40, 1))), h.flash);
+	ph_ancestors(&h, s);
+	host_check(s);
+	for (n = 0; n < 40; n++)
+		assert_int_equal(HAWK_VT_TIER(hawk_space_translate(s, ph_lid(n, 1))), h.dram);
+	hawk_block_unpin(s, ref);
+	ph_space_end(&h, s);
+	restart(&h);
+	s = ph_space(&h, "a");
+	assert_int_equal(found(s).no_parent, 0);
+	assert_int_equal(hits(&h, s, 0, 41), 41);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
 /*
  * The power fails when the headers of younger blocks have been written and those of older
  * ones, which lie in the first chunk, have not.
@@ -499,6 +538,7 @@ int main(void)
 		cmocka_unit_test(orphans_given_away),
 		cmocka_unit_test(former_owner_sees_nothing),
 		cmocka_unit_test(children_without_parent),
+		cmocka_unit_test(hot_prefix_is_kept),
 		cmocka_unit_test(younger_version_counts),
 		cmocka_unit_test(no_more_than_the_quota),
 		cmocka_unit_test(no_room_in_the_tables),

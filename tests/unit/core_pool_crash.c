@@ -173,6 +173,8 @@ static void one(void)
 
 	switch (below(32)) {
 	case 0:
+		if (below(2))
+			ph_ancestors(&w.h, w.s[sp]);
 		ph_commit(&w.h, w.s[sp]);
 		break;
 	case 1:

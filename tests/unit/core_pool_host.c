@@ -317,6 +317,18 @@ void ph_space_end(struct pool_host *h, struct hawk_space *s)
 	ph_space_kill(h, s);
 }
 
+void ph_ancestors(struct pool_host *h, struct hawk_space *s)
+{
+	u32 cursor = 0, rounds = 0;
+	int ret;
+
+	do {
+		ret = hawk_keep_ancestors(s, h->flash, &cursor, &h->plan);
+		ph_run(h);
+		assert_true(rounds++ < 1000);
+	} while (ph_grew(h, s, ret) || ret >= 0);
+}
+
 void ph_commit(struct pool_host *h, struct hawk_space *s)
 {
 	static u8 buf[8 * HAWK_POOL_PAGE];

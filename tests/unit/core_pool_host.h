@@ -66,6 +66,8 @@ void ph_space_end(struct pool_host *h, struct hawk_space *s);
 /* As a process that is killed: no header is written any more. */
 void ph_space_kill(struct pool_host *h, struct hawk_space *s);
 
+/* Write what comes before blocks on flash. */
+void ph_ancestors(struct pool_host *h, struct hawk_space *s);
 /* Collect, flush, write. */
 void ph_commit(struct pool_host *h, struct hawk_space *s);
 /* Chunks that left their owner. */
