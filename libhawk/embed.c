@@ -11,7 +11,8 @@
 			 HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC | \
 			 HAWK_FEAT_RECLAIM | HAWK_FEAT_TIER_FORCE | HAWK_FEAT_TIER_REOPEN | \
 			 HAWK_FEAT_CANCEL | HAWK_FEAT_DRAFT | HAWK_FEAT_GATHER | HAWK_FEAT_SLICE | \
-			 HAWK_FEAT_SEQ | HAWK_FEAT_ELASTIC | HAWK_FEAT_HINT)
+			 HAWK_FEAT_SEQ | HAWK_FEAT_ELASTIC | HAWK_FEAT_HINT | \
+			 HAWK_FEAT_PERSIST)
 
 static int embed_query(struct hawk *h, struct hawk_query *q)
 {
@@ -32,10 +33,13 @@ static int embed_query(struct hawk *h, struct hawk_query *q)
 	return 0;
 }
 
-/* Named spaces that nobody destroyed end with their device. */
-static void forget_named(struct embed *e)
+/*
+ * Named spaces that nobody destroyed end with their device; what they keep on persistent
+ * flash stays.
+ */
+static void end_named(struct embed *e)
 {
-	struct hawk_space_destroy d = { .size = sizeof(d) };
+	u8 name[HAWK_NAME_MAX];
 	struct espace *sp;
 
 	for (;;) {
@@ -43,11 +47,11 @@ static void forget_named(struct embed *e)
 		for (sp = e->spaces; sp && !sp->named; sp = sp->next)
 			;
 		if (sp)
-			memcpy(d.name, sp->geo.name, sizeof(d.name));
+			memcpy(name, sp->geo.name, sizeof(name));
 		pthread_mutex_unlock(&e->admin);
 		if (!sp)
 			return;
-		embed_kv_destroy(&e->base, &d);
+		espace_unname(e, name, false);
 	}
 }
 
@@ -80,7 +84,7 @@ static void embed_close(struct hawk *h)
 
 	movers_stop(e);
 	keeper_stop(e);
-	forget_named(e);
+	end_named(e);
 	embed_free(e);
 }
 
@@ -149,8 +153,11 @@ static int add_tiers(struct embed *e, const struct hawk_url *u)
 	ret = hawk_tier_add_host(&e->base, -1, u->dram, &tier);
 	if (ret || !u->path[0])
 		return ret;
-	ret = embed_flash_prepare(u->path, u->flash);
-	return ret ? ret : hawk_tier_add_blk(&e->base, u->path, u->flash, &tier);
+	ret = embed_flash_prepare(u->path, u->flash, u->persist);
+	if (ret)
+		return ret;
+	return u->persist ? hawk_tier_add_pool(&e->base, u->path, &tier) :
+			    hawk_tier_add_blk(&e->base, u->path, u->flash, &tier);
 }
 
 int hawk_embed_open(const struct hawk_url *u, struct hawk **hp)

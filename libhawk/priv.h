@@ -111,6 +111,7 @@ void hawk_kv_heads(struct hawk_kv *kv, uint32_t head_groups, uint32_t rank, uint
  * @path: the device, or the flash file, empty for none
  * @dram: bytes of the DRAM tier
  * @flash: bytes of the flash tier
+ * @persist: the flash file is a pool
  * @writeback: clean or free frames kept per 1024, 0 for no background writes
  * @compact: sequences with many partly empty blocks are compacted
  */
@@ -119,6 +120,7 @@ struct hawk_url {
 	char path[HAWK_PATH_MAX];
 	uint64_t dram;
 	uint64_t flash;
+	bool persist;
 	uint32_t writeback;
 	bool compact;
 };

@@ -54,6 +54,11 @@ void hawk_keep_destroy(struct hawk_space *s, u32 tier)
 	w->keep = NULL;
 }
 
+bool hawk_space_kept(const struct hawk_space *s, u32 tier)
+{
+	return tier < HAWK_TIERS_MAX && s->win[tier].keep;
+}
+
 void hawk_keep_forget(struct hawk_space *s)
 {
 	u32 t;

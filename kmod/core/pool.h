@@ -181,6 +181,9 @@ u32 hawk_keep_collect(struct hawk_space *s, u32 tier, u32 *cursor, u8 *buf,
 /** hawk_keep_again() - page @nr of hawk_keep_collect() could not be written */
 void hawk_keep_again(struct hawk_space *s, u32 tier, u32 nr);
 
+/** hawk_space_kept() - does the space keep blocks in this tier? */
+bool hawk_space_kept(const struct hawk_space *s, u32 tier);
+
 /** hawk_keep_forget() - when the space ends, nothing of it is kept */
 void hawk_keep_forget(struct hawk_space *s);
 

@@ -63,7 +63,16 @@ static const struct {
 
 #define N_STATS (sizeof(stats) / sizeof(stats[0]))
 
-static void print_json(json_t *o)
+void print_uuid(char *to, const unsigned char *uuid)
+{
+	int i, n = 0;
+
+	for (i = 0; i < 16; i++)
+		n += sprintf(to + n, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+			     uuid[i]);
+}
+
+void print_json(json_t *o)
 {
 	char *text = json_dumps(o, JSON_INDENT(2));
 
@@ -113,12 +122,13 @@ void print_query(const struct hawk_query *q, const char *backend, bool json)
 
 static json_t *tier_json(const struct hawk_tier_info *t)
 {
-	return json_pack("{s:i, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I}", "tier", (int)t->tier,
+	return json_pack("{s:i, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "tier", (int)t->tier,
 			 "kind", kind_name(t->kind), "node", (int)t->node, "bytes",
 			 (json_int_t)t->bytes, "free_bytes", (json_int_t)t->free_bytes,
 			 "quarantine_bytes", (json_int_t)t->quarantine_bytes, "read_bytes",
 			 (json_int_t)t->read_bytes, "write_bytes", (json_int_t)t->write_bytes,
-			 "io_errors", (json_int_t)t->io_errors);
+			 "io_errors", (json_int_t)t->io_errors, "orphan_bytes",
+			 (json_int_t)t->orphan_bytes, "header_bytes", (json_int_t)t->header_bytes);
 }
 
 void print_tiers(const struct hawk_tier_info *ti, unsigned int n, bool json)

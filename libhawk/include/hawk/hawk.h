@@ -36,7 +36,8 @@ struct hawk_kv;		/* a space */
  * @hp: out, the handle
  *
  * Parameters of embed: dram=SIZE (default 256M), flash=PATH and flash_size=SIZE (the
- * file is created or grown; no flash tier without them). Sizes are bytes, with
+ * file is created or grown; no flash tier without them), persist=1 (the flash file is a
+ * pool, see hawk_tier_add_pool(); it is made if there is none). Sizes are bytes, with
  * K, M, G, T for powers of 1024.
  *
  * Return: 0; -EINVAL (malformed URL), -ENOENT, -EACCES, -EROFS, -ENOSPC (flash file),
@@ -69,6 +70,16 @@ int hawk_tier_add_host(struct hawk *h, int node, uint64_t bytes, unsigned int *t
  * @bytes: 0 for all of it
  */
 int hawk_tier_add_blk(struct hawk *h, const char *path, uint64_t bytes, unsigned int *tier);
+
+/**
+ * hawk_tier_add_pool() - add a block device or file whose blocks outlive the device
+ * @path: a pool that "hawkctl flash format" has made
+ * @tier: out, tier id
+ *
+ * A named space that is made with the name, geometry and model of an earlier one finds that
+ * one's blocks in the pool again, by key. See HAWK_TIER_PERSIST in &struct hawk_tier_add.
+ */
+int hawk_tier_add_pool(struct hawk *h, const char *path, unsigned int *tier);
 
 /**
  * hawk_tier_add_dmabuf() - add the memory of another driver; kernel backend only
