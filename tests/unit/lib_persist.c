@@ -213,7 +213,10 @@ static void found_blocks_are_blocks(void **state)
 struct shared {
 	uint32_t high[KEYS];	/* latest version that may have been put */
 	uint64_t puts;
+	uint64_t header_bytes;		/* written by the present writer */
 };
+
+#define COMMITTED	(8 * 4096u)	/* more than the records of all chunks */
 
 static uint64_t rng;
 
@@ -228,6 +231,7 @@ static void writer(struct shared *sh, uint32_t round)
 {
 	struct hawk *h = open_pool("&writeback=512");
 	struct hawk_kv *kv = space(h, "a");
+	struct hawk_tier_info info;
 	uint32_t n;
 
 	rng = round;
@@ -238,8 +242,19 @@ static void writer(struct shared *sh, uint32_t round)
 		__atomic_store_n(&sh->high[n], sh->high[n] + 1, __ATOMIC_SEQ_CST);
 		if (put(kv, n, sh->high[n], n))
 			_exit(3);
+		if (hawk_tier_stat(h, 1, &info))
+			_exit(4);
+		__atomic_store_n(&sh->header_bytes, info.header_bytes, __ATOMIC_SEQ_CST);
 		__atomic_fetch_add(&sh->puts, 1, __ATOMIC_SEQ_CST);
 	}
+}
+
+/* The writer has done so much, and mostly some headers have been committed. */
+static bool far_enough(struct shared *sh, uint64_t puts, uint32_t round)
+{
+	return __atomic_load_n(&sh->puts, __ATOMIC_SEQ_CST) >= puts &&
+	       (round % 3 == 2 ||
+		__atomic_load_n(&sh->header_bytes, __ATOMIC_SEQ_CST) >= COMMITTED);
 }
 
 static void killed_writers(void **state)
@@ -259,11 +274,11 @@ static void killed_writers(void **state)
 	assert_true(sh != MAP_FAILED);
 	for (round = 1; round <= rounds; round++) {
 		until = sh->puts + 1 + (round * 7919) % 2000;
+		sh->header_bytes = 0;
 		pid = fork();
 		if (!pid)
 			writer(sh, round);
-		while (__atomic_load_n(&sh->puts, __ATOMIC_SEQ_CST) < until &&
-		       !waitpid(pid, &status, WNOHANG))
+		while (!far_enough(sh, until, round) && !waitpid(pid, &status, WNOHANG))
 			sched_yield();
 		kill(pid, SIGKILL);
 		waitpid(pid, &status, 0);
