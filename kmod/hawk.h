@@ -43,14 +43,17 @@
 #include "compat.h"
 #include "core/core.h"
 #include "core/gather.h"
+#include "core/pool.h"
 #include "provider.h"
 
 #define HAWK_CHUNK_SHIFT	21
 #define HAWK_CHUNK_ORDER	(HAWK_CHUNK_SHIFT - PAGE_SHIFT)
 #define HAWK_CHUNK_PAGES	(1u << HAWK_CHUNK_ORDER)
 
+struct hawk_as;
 struct hawk_mem;
 struct hawk_import;
+struct hawk_pool_file;
 struct hawk_io;
 struct io_uring_cmd;
 
@@ -76,6 +79,7 @@ struct io_uring_cmd;
  * @tidy: looks after sequences (compact.c)
  * @seq_compact: it compacts them (sysfs)
  * @elastic: moves blocks of sequences out of host tiers, and back (elastic.c)
+ * @pool_commit: writes the headers of blocks in pools (pool.c)
  * @drain_lock: serialises the taking of chunks from spaces: at most one is drained;
  *	guards @drain_plan, @reclaim_pass, and of every space unclaim_at and refused.
  *	Held while moves are waited for, so nothing that ends them takes it; callers
@@ -107,6 +111,7 @@ struct hawk_device {
 	struct delayed_work tidy;
 	bool seq_compact;
 	struct delayed_work elastic;
+	struct delayed_work pool_commit;
 	struct mutex drain_lock;
 	wait_queue_head_t drain_wait;
 	struct hawk_plan drain_plan;
@@ -171,6 +176,8 @@ struct hawk_host_chunk {
  * @chunks: capacity in chunks
  * @chunk: pages by chunk (host)
  * @file: device or file (blk)
+ * @pool: what makes it persistent, or NULL (blk)
+ * @data_off: bytes in the file before the first chunk (blk)
  * @provider: the provider's own (model)
  * @provider_ops: what it does (model)
  * @import: the dma-buf (dmabuf)
@@ -195,6 +202,8 @@ struct hawk_mem {
 	u32 chunks;
 	struct hawk_host_chunk *chunk;
 	struct file *file;
+	struct hawk_pool_file *pool;
+	u64 data_off;
 	void *provider;
 	const struct hawk_provider_ops *provider_ops;
 	struct hawk_import *import;
@@ -222,6 +231,21 @@ int hawk_blk_check_unused(const struct hawk_mem *m);
 struct hawk_mem *hawk_mem_alloc(const struct hawk_mem_ops *ops, u32 kind, u32 chunks);
 int hawk_mem_publish(struct hawk_mem *m);
 int hawk_mem_usage(struct hawk_mem *m, u64 *free_bytes, u64 *quarantine_bytes);
+
+/* ---- persistent flash (pool.c) ---- */
+
+int hawk_pool_attach(struct hawk_mem *m, u64 size);
+int hawk_pool_start(struct hawk_mem *m);
+void hawk_pool_stop(struct hawk_mem *m);
+u64 hawk_pool_header_bytes(const struct hawk_mem *m);
+int hawk_pool_grant(struct hawk_as *as, const struct hawk_grant *g);
+void hawk_pool_clean(struct hawk_mem *m, u32 chunk);
+void hawk_pool_end(struct hawk_as *as);
+int hawk_pool_find(struct hawk_as *as);
+void hawk_pool_kick(void);
+void hawk_pool_init(void);
+void hawk_pool_exit(void);
+
 int hawk_import_init(void);
 void hawk_import_stop(void);
 void hawk_import_exit(void);

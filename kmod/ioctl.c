@@ -133,7 +133,7 @@ static int hawk_ioc_lease_release(struct hawk_file *f, void *arg)
 
 static const struct hawk_call hawk_calls[] = {
 	HAWK_CALL(HAWK_IOC_QUERY, hawk_query, frame_align, 0, 0, hawk_ioc_query),
-	HAWK_CALL(HAWK_IOC_TIER_ADD, hawk_tier_add, tier, 0, HAWK_CALL_ADMIN,
+	HAWK_CALL(HAWK_IOC_TIER_ADD, hawk_tier_add, tier, HAWK_TIER_PERSIST, HAWK_CALL_ADMIN,
 		  hawk_ioc_tier_add),
 	HAWK_CALL(HAWK_IOC_TIER_REMOVE, hawk_tier_remove, reserved,
 		  HAWK_TIER_FORCE | HAWK_TIER_REOPEN, HAWK_CALL_ADMIN, hawk_ioc_tier_remove),

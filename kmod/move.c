@@ -122,6 +122,8 @@ static void hawk_io_account(struct hawk_io *io)
 	if (!mv->result) {
 		if (mv->kind == HAWK_MOVE_COPY)
 			return;
+		if (write && m->pool)
+			hawk_pool_kick();
 		if (write)
 			this_cpu_add(m->count->write, io->as->info.block_bytes);
 		else

@@ -173,7 +173,7 @@ struct embed {
 	bool keeper_write;		/* blocks were put: look for cold ones; atomic to read */
 	bool keeper_share;		/* a space is starved */
 	bool keeper_tidy;		/* a space is untidy */
-	bool keeper_commit;		/* blocks went to persistent flash; atomic */
+	bool keeper_commit;		/* blocks went to persistent flash; atomic to read */
 
 	pthread_mutex_t job_lock;	/* guards the jobs */
 	pthread_cond_t job_cond;	/* work for movers */

@@ -141,9 +141,10 @@ void keeper_kick_tidy(struct embed *e)
 /* Blocks went to persistent flash: their headers are to be written. */
 void keeper_kick_commit(struct embed *e)
 {
-	if (__atomic_exchange_n(&e->keeper_commit, true, __ATOMIC_SEQ_CST))
+	if (__atomic_load_n(&e->keeper_commit, __ATOMIC_SEQ_CST))
 		return;
 	pthread_mutex_lock(&e->keeper_lock);
+	__atomic_store_n(&e->keeper_commit, true, __ATOMIC_SEQ_CST);
 	e->keeper_poked = true;
 	pthread_cond_signal(&e->keeper_cond);
 	pthread_mutex_unlock(&e->keeper_lock);
