@@ -16,7 +16,7 @@ $(SIM_OBJS): CFLAGS_COMMON += -D_GNU_SOURCE $(COUNTED_CFLAGS)
 $(BUILD)/bin/hawk-sim: $(SIM_OBJS) $(COUNTED_CORE_OBJS) $(BUILD)/obj/libhawk/crc32c.o
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
-	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -ljansson
+	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -ljansson -lm
 
 # tests/e2e/hawk-sim.t runs the one under ASan too; it has one thread only
 tests: $(if $(findstring thread,$(SAN)),,$(BUILD)/bin/hawk-sim)

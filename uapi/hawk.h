@@ -150,6 +150,7 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_SLICE		(1ull << 20)	/* tp_rank, tp_degree */
 #define HAWK_FEAT_ELASTIC	(1ull << 21)	/* HAWK_IOC_ELASTIC */
 #define HAWK_FEAT_TIER_REOPEN	(1ull << 22)	/* HAWK_TIER_REOPEN */
+#define HAWK_FEAT_ADMIT		(1ull << 25)	/* HAWK_IOC_TIER_ADMIT */
 #define HAWK_FEAT_HINT		(1ull << 23)	/* HAWK_ITEM_PARENT to HAWK_ITEM_TURN() */
 #define HAWK_FEAT_PERSIST	(1ull << 24)	/* HAWK_TIER_PERSIST */
 
@@ -277,6 +278,50 @@ struct hawk_tier_remove {
 	__u32 flags;
 	__u32 tier;
 	__u32 reserved;
+};
+
+enum hawk_admit_mode {
+	HAWK_ADMIT_REUSE = 0,	/* what is likely to come back, as the budget tightens */
+	HAWK_ADMIT_ALL = 1,	/* everything, as long as the budget is not overdrawn */
+	HAWK_ADMIT_SECOND = 2,	/* what has been used twice; for comparison */
+	HAWK_ADMIT_FORMULA = 3,	/* reuse per residency, faded, above a constant; likewise */
+};
+
+#define HAWK_ADMIT_SET		(1u << 0)	/* set @mode, @budget_bytes, @period_ns, @rated_bytes */
+#define HAWK_DAY_NS		86400000000000ull
+#define HAWK_ADMIT_PERIOD_MAX_NS (366 * HAWK_DAY_NS)
+
+/**
+ * struct hawk_tier_admit - what may be written to a flash tier (HAWK_IOC_TIER_ADMIT)
+ * @size: sizeof(struct hawk_tier_admit)
+ * @flags: HAWK_ADMIT_SET: set first (CAP_SYS_ADMIN), or 0
+ * @tier: id of a HAWK_TIER_BLK tier
+ * @mode: enum hawk_admit_mode
+ * @budget_bytes: that may be written per period; 0 when set: three quarters of what
+ *	@rated_bytes gives, none if that is 0 too; 0 when told: no limit
+ * @period_ns: of the budget, 128 to HAWK_ADMIT_PERIOD_MAX_NS; 0 when set: a day
+ * @rated_bytes: endurance that the drive is rated for, bytes per day (a data sheet's drive
+ *	writes per day times its capacity); 0: not known
+ * @spent_bytes: out, written in the last period
+ * @credit_bytes: out, accrued and not yet written
+ * @threshold: out, score from which on blocks are admitted, in units of 2^-32; 0: all are
+ * @reserved: must be 0
+ *
+ * Setting begins a new budget; what was written before the call does not count.
+ * ENOENT: no such tier; EINVAL: not a flash tier, or a value out of range.
+ */
+struct hawk_tier_admit {
+	__u32 size;
+	__u32 flags;
+	__u32 tier;
+	__u32 mode;
+	__aligned_u64 budget_bytes;
+	__aligned_u64 period_ns;
+	__aligned_u64 rated_bytes;
+	__aligned_u64 spent_bytes;
+	__aligned_u64 credit_bytes;
+	__aligned_u64 threshold;
+	__u32 reserved[2];
 };
 
 /**
@@ -1318,6 +1363,14 @@ struct hawk_pin_query {
  * @recover_stale: blocks found of which a younger one has the key
  * @recover_no_parent: blocks not used because the block before them was not there
  * @recover_no_room: blocks not used because the space has no room for them
+ * @refused_score: blocks dropped rather than written to flash: others are more likely to
+ *	be used again, and the budget (&struct hawk_tier_admit) is tight
+ * @refused_budget: likewise: what may be written in the period has been
+ * @refused_parent: likewise: the block before it was dropped, or would be
+ * @refused_rule: likewise: the rule that the operator chose
+ * @refused_full: likewise: flash is full of blocks more likely to be used again
+ * @flash_read: blocks written to flash that have been read from it, each counted once
+ * @flash_unread: blocks gone from flash without ever having been read
  */
 struct hawk_stats {
 	__u32 size;
@@ -1346,6 +1399,13 @@ struct hawk_stats {
 	__aligned_u64 recover_stale;
 	__aligned_u64 recover_no_parent;
 	__aligned_u64 recover_no_room;
+	__aligned_u64 refused_score;
+	__aligned_u64 refused_budget;
+	__aligned_u64 refused_parent;
+	__aligned_u64 refused_rule;
+	__aligned_u64 refused_full;
+	__aligned_u64 flash_read;
+	__aligned_u64 flash_unread;
 };
 
 #define HAWK_STATS_VERSION	1
@@ -1448,5 +1508,7 @@ struct hawk_stats_page {
 #define HAWK_IOC_DRAFT_CLOSE	_IO(HAWK_IOC_MAGIC, 0x23)	/* struct hawk_draft_close */
 #define HAWK_IOC_GATHER		_IO(HAWK_IOC_MAGIC, 0x24)	/* struct hawk_gather */
 #define HAWK_IOC_ELASTIC	_IO(HAWK_IOC_MAGIC, 0x25)	/* struct hawk_elastic */
+
+#define HAWK_IOC_TIER_ADMIT	_IO(HAWK_IOC_MAGIC, 0x26)	/* struct hawk_tier_admit */
 
 #endif /* _UAPI_LINUX_HAWK_H */

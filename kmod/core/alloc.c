@@ -37,12 +37,15 @@ static struct hawk_block *block_start(struct hawk_space *s, struct hawk_bucket *
 	blk->maps = HAWK_NONE;
 	blk->nmaps = 0;
 	blk->hold = 0;
-	blk->hint = 0;
-	blk->turn = 0;
-	blk->atime = now;
+	hawk_store(&blk->hint, 0);
+	hawk_store(&blk->turn, 0);
+	hawk_store(&blk->uses, 1);
+	hawk_store(&blk->atime, now);
 	hawk_block_event(blk, HAWK_EV_ALLOC);
 	hawk_block_take_host(s, blk, tier, frame);
 	hawk_block_get_pin(s, blk);
+	if (s->life)
+		s->life[hawk_block_nr(s, blk)].came = false;
 	b->count[HAWK_N_BLOCKS]++;
 	b->count[HAWK_N_ALLOCS]++;
 	return blk;
@@ -97,7 +100,7 @@ static int alloc_locked(struct hawk_space *s, u64 lid, u32 chain, const u8 *key,
 static int block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64 now,
 		       struct hawk_plan *plan, u64 *vt)
 {
-	struct hawk_want w = { .plan = plan };
+	struct hawk_want w = { .plan = plan, .now = now };
 	struct hawk_bucket *b;
 	u32 chain;
 	int ret;
@@ -155,9 +158,11 @@ int hawk_block_put(struct hawk_space *s, u64 lid, const u8 *key, bool keep_pin, 
 		ret = hawk_index_insert(s, blk, key);
 	hawk_block_event(blk, HAWK_EV_PUT);
 	b->count[HAWK_N_PUTS]++;
-	blk->atime = now;
-	if (s->life)
-		s->life[hawk_block_nr(s, blk)].born = now;
+	hawk_store(&blk->atime, now);
+	if (s->life) {
+		s->life[hawk_block_nr(s, blk)].since = now;
+		s->life[hawk_block_nr(s, blk)].away = false;
+	}
 	if (!keep_pin)
 		hawk_block_put_pin(s, blk);
 out_unlock:
@@ -174,16 +179,21 @@ static u8 hint_bits(u32 hints)
 	       (hints & HAWK_ITEM_ROOT ? HAWK_BH_ROOT : 0);
 }
 
+
 static void hint_set(struct hawk_space *s, struct hawk_block *blk, u32 hints, const u8 *parent)
 {
 	u32 turn = hints >> HAWK_ITEM_TURN_SHIFT;
+	u8 hint = hint_bits(hints);
 
-	blk->hint = hint_bits(hints);
-	blk->turn = turn < U8_MAX ? turn : U8_MAX;
-	if (s->life && blk->hint & HAWK_BH_PARENT)
+	if (s->life && hint & HAWK_BH_PARENT)
 		memcpy(s->life[hawk_block_nr(s, blk)].parent, parent, HAWK_KEY_BYTES);
 	else
-		blk->hint &= ~HAWK_BH_PARENT;
+		hint &= ~HAWK_BH_PARENT;
+	hawk_store(&blk->hint, hint);
+	if (turn)
+		hawk_store(&blk->turn, turn < U8_MAX ? turn : U8_MAX);
+	if (hawk_learns(s))
+		hawk_reuse_born(s, blk);
 }
 
 int hawk_block_hint(struct hawk_space *s, u64 lid, u32 hints, const u8 *parent)
@@ -397,7 +407,7 @@ static int split(struct hawk_space *s, struct hawk_block **pblk, struct hawk_map
 int hawk_block_unshare(struct hawk_space *s, u64 lid, u64 now, struct hawk_plan *plan,
 		       u64 *vt, struct hawk_ref *ref)
 {
-	struct hawk_want w = { .plan = plan };
+	struct hawk_want w = { .plan = plan, .now = now };
 	struct hawk_block *blk;
 	struct hawk_map *m;
 	struct hawk_ref at;

@@ -161,7 +161,10 @@ void hawk_block_drop_flash(struct hawk_space *s, struct hawk_block *blk)
 	frame_drop(s, blk, blk->ftier, blk->fframe);
 	blk->fframe = HAWK_NONE;
 	blk->ftier = HAWK_NO_TIER;
+	if (blk->flags & HAWK_BF_FLASH && !(blk->hint & HAWK_BH_READ))
+		hawk_bucket_of(s, blk)->count[HAWK_N_UNREAD_DROP]++;
 	blk->flags &= ~(HAWK_BF_FLASH | HAWK_BF_CRC);
+	hawk_store(&blk->hint, blk->hint & ~(HAWK_BH_COPY | HAWK_BH_READ));
 	hawk_bucket_of(s, blk)->count[HAWK_N_FLASH]--;
 }
 

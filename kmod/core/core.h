@@ -107,6 +107,12 @@ enum hawk_reason {
 	HAWK_WHY_SLOT,		/* a new block or LID wants its slot */
 	HAWK_WHY_FAILED,	/* the write failed */
 	HAWK_WHY_DRAIN,		/* its chunk is taken away and no other has room */
+	/* it may not be written to flash: */
+	HAWK_WHY_SCORE,		/* others are more likely to come back, and the budget is tight */
+	HAWK_WHY_BUDGET,	/* what may be written now has been */
+	HAWK_WHY_PARENT,	/* the block before it was forgotten, or would be */
+	HAWK_WHY_RULE,		/* the rule that the host has chosen */
+	HAWK_WHY_WARMER,	/* flash is full of blocks more likely to come back */
 };
 
 /**
@@ -209,6 +215,17 @@ u32 hawk_tier_next_dirty(struct hawk_engine *e, u32 tier, u32 after);
 
 /** hawk_tier_clean() - chunk is zeroed and may be owned again */
 void hawk_tier_clean(struct hawk_engine *e, u32 tier, u32 chunk);
+
+/**
+ * hawk_tier_admit() - what HAWK_IOC_TIER_ADMIT does: set if that is wanted, tell
+ * @e: the engine
+ * @arg: as &struct hawk_tier_admit says
+ * @now: present time, nanoseconds
+ *
+ * Who may set is for the host to know.
+ * Return: 0; -ENOENT; -EINVAL.
+ */
+int hawk_tier_admit(struct hawk_engine *e, struct hawk_tier_admit *arg, u64 now);
 
 /**
  * hawk_tier_leave() - no space gets a chunk of it any more, or again

@@ -49,6 +49,8 @@ int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *ke
 	if (chain_find(s, hash, key) != HAWK_NONE) {
 		ret = -EEXIST;
 	} else {
+		if (hawk_learns(s))
+			hawk_ghost_back(s, blk, hash);
 		memcpy(hawk_block_key(s, blk), key, HAWK_KEY_BYTES);
 		blk->key_next = *head;
 		*head = hawk_block_nr(s, blk);
@@ -75,6 +77,40 @@ void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk)
 	*p = blk->key_next;
 	hawk_unlock(&sh->lock);
 	blk->flags &= ~HAWK_BF_KEY;
+}
+
+/*
+ * What is known of the block with a key, without its lock.
+ * @g: out, if there is none: its ghost, if there is one
+ * Return: its number or HAWK_NONE.
+ */
+u32 hawk_index_about(struct hawk_space *s, const u8 *key, u64 now, struct hawk_ghost *g)
+{
+	u64 hash = key_hash(s, key);
+	struct hawk_shard *sh = key_shard(s, hash);
+	u32 nr;
+
+	hawk_lock(&sh->lock);
+	nr = chain_find(s, hash, key);
+	if (nr == HAWK_NONE)
+		hawk_ghost_get(s->reuse, hash, now, g);
+	hawk_unlock(&sh->lock);
+	return nr;
+}
+
+/* A block is about to be forgotten: what was learnt of it is kept under its key. */
+void hawk_index_forget(struct hawk_space *s, struct hawk_block *blk)
+{
+	struct hawk_shard *sh;
+	u64 hash;
+
+	if (!hawk_learns(s) || !(blk->flags & HAWK_BF_KEY))
+		return;
+	hash = key_hash(s, hawk_block_key(s, blk));
+	sh = key_shard(s, hash);
+	hawk_lock(&sh->lock);
+	hawk_ghost_put(s, blk, hash);
+	hawk_unlock(&sh->lock);
 }
 
 static struct hawk_block *index_lock(struct hawk_space *s, const u8 *key, bool count)

@@ -144,7 +144,7 @@ static void header_fill(struct hawk_space *s, const struct hawk_block *blk, u64 
 	h->head = hawk_lid_head(lid);
 	h->bytes = s->block_bytes;
 	h->crc = blk->crc;
-	h->hints = blk->hint;
+	h->hints = blk->hint & HAWK_BH_TOLD;
 	h->turn = blk->turn;
 	memcpy(h->key, hawk_block_key(s, blk), HAWK_KEY_BYTES);
 	memset(h->parent, 0, HAWK_KEY_BYTES);
@@ -238,6 +238,8 @@ static int write_ancestor(struct hawk_space *s, u8 *key, struct hawk_plan *plan)
 			ret = -ENOENT;
 		hawk_unlock(&s->bucket[home].lock);
 		hawk_map_reap(s, home);
+		if (ret == -EDQUOT)
+			return -ENOENT;
 		if (ret != -ENOBUFS)
 			return ret == -EAGAIN && !hawk_plan_full(plan) ? -ENOENT : ret;
 		ret = hawk_want_fetch(s, &w, home);

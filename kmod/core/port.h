@@ -16,6 +16,7 @@ enum hawk_lock_kind {
 	HAWK_LOCK_SHARD,
 	HAWK_LOCK_DEVICE,
 	HAWK_LOCK_SEQ,
+	HAWK_LOCK_BUDGET,
 };
 
 #ifdef __KERNEL__
@@ -149,6 +150,7 @@ typedef int64_t s64;
 #define check_add_overflow(a, b, d)	__builtin_add_overflow(a, b, d)
 #define check_mul_overflow(a, b, d)	__builtin_mul_overflow(a, b, d)
 #define U8_MAX		((u8)~0)
+#define S64_MAX		((s64)(~0ull >> 1))
 #ifndef ARRAY_SIZE
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #endif

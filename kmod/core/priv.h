@@ -14,7 +14,9 @@
 #ifndef HAWK_CORE_PRIV_H
 #define HAWK_CORE_PRIV_H
 
+#include "budget.h"
 #include "pool.h"
+#include "reuse.h"
 
 #define HAWK_BUCKETS_DEFAULT	64
 #define HAWK_BUCKETS_MAX	512
@@ -78,9 +80,13 @@ struct hawk_tier {
 	u32 free;		/* head of the free list */
 	struct hawk_chunk *chunk;
 	struct hawk_pool *pool;	/* persistent, or NULL; constant while a space is there */
+	u32 admit;		/* enum hawk_admit_mode; with the budget's lock */
+	u64 rated;		/* bytes per day that the drive stands, 0: not told; likewise */
+	struct hawk_budget budget;
 };
 
 struct hawk_engine {
+	bool learn;		/* some tier does not admit everything (hint) */
 	struct hawk_tier tier[HAWK_TIERS_MAX];
 };
 
@@ -189,6 +195,9 @@ enum hawk_block_event {
 #define HAWK_BH_PERSIST		(1u << 2)
 #define HAWK_BH_TAIL		(1u << 3)
 #define HAWK_BH_ROOT		(1u << 4)
+#define HAWK_BH_TOLD		0x1fu		/* all of these */
+#define HAWK_BH_COPY		(1u << 5)	/* as HAWK_BF_FLASH, to be read without the lock */
+#define HAWK_BH_READ		(1u << 6)	/* was read from flash since it was written */
 
 /* Guarded, key included, by the lock of its home bucket; key_next by the index shard. */
 struct hawk_block {
@@ -211,8 +220,10 @@ struct hawk_block {
 	u8 flags;
 	u16 reads;		/* readers of fframe, which the block keeps meanwhile */
 	u8 hold;		/* not to be evicted while others can be, see elastic.c */
+	/* admit.c looks at these of a block's parent, and at its atime and state, unlocked */
 	u8 hint;		/* HAWK_BH_* */
 	u8 turn;		/* of its conversation, saturating; 0: not known */
+	u8 uses;		/* how often it was used, saturating */
 } __attribute__((aligned(64)));	/* one cache line: the key is kept apart */
 
 struct hawk_key {
@@ -225,7 +236,12 @@ struct hawk_key {
  */
 struct hawk_life {
 	u8 parent[HAWK_KEY_BYTES];	/* key of the block before it, with HAWK_BH_PARENT */
-	u64 born;			/* when it was put, ns */
+	u64 since;			/* when it came to host memory; away: its last use there */
+	u32 lot;			/* of its segment, as the upper half of a Q32.32; reuse.c */
+	u16 class;			/* when it left host memory, see reuse.h */
+	u8 depth;			/* of its segment, likewise */
+	bool away;			/* it left, and has not been asked for since */
+	bool came;			/* it came back after it had left as @class */
 };
 
 /*
@@ -268,6 +284,10 @@ enum hawk_counter {
 	HAWK_N_QUOTA,
 	HAWK_N_LENT,		/* popped here to be pushed elsewhere, where N_STEALS counts it */
 	HAWK_N_READS,		/* host frames taken for reloads */
+	HAWK_N_REFUSED,		/* may not go to flash, by HAWK_WHY_SCORE to _WARMER */
+	HAWK_N_FLASH_READ = HAWK_N_REFUSED + HAWK_WHY_WARMER - HAWK_WHY_SCORE + 1,
+				/* written blocks that were read, once each */
+	HAWK_N_UNREAD_DROP,	/* gone from flash without having been read */
 	HAWK_COUNTERS,
 };
 
@@ -313,6 +333,7 @@ struct hawk_space {
 	struct hawk_block *block;
 	struct hawk_key *key;	/* by block, with HAWK_BF_KEY */
 	struct hawk_life *life;	/* by block; NULL in a space that had no flash when it was made */
+	struct hawk_reuse *reuse;	/* likewise */
 	struct hawk_map *map;
 	u32 *head;		/* LID chains; chain h is guarded by its bucket */
 	u32 *key_head;		/* key chains; guarded by their shard */
@@ -565,6 +586,9 @@ enum hawk_reach {
  */
 struct hawk_want {
 	struct hawk_plan *plan;	/* NULL: start no write */
+	u64 now;		/* of the operation, ns; 0: not told */
+	u64 score;		/* of the block asked about last, see admit.c */
+	u32 why;		/* enum hawk_reason: it was refused */
 	bool ahead;		/* writing ahead: displace nothing on flash */
 	bool spare;		/* a chunk drains: do not grow for it */
 	bool again;		/* there will be room after a move */
@@ -587,6 +611,8 @@ int hawk_spare_slot(struct hawk_space *s, struct hawk_bucket *b, u32 res, struct
 int hawk_room_error(struct hawk_space *s, struct hawk_bucket *b, int ret);
 int hawk_write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
 		     struct hawk_want *w);
+void hawk_evict_drop(struct hawk_space *s, struct hawk_block *blk, u32 why,
+		     const struct hawk_want *w);
 void hawk_evict_clean(struct hawk_space *s, struct hawk_block *blk, const struct hawk_want *w);
 
 /* drain.c */
@@ -596,11 +622,43 @@ int hawk_move_in(struct hawk_space *s, struct hawk_block *blk, struct hawk_want 
 void hawk_reload_start(struct hawk_space *s, struct hawk_block *blk, u32 tier, u32 frame,
 		       struct hawk_plan *plan);
 
+/* reuse.c: what comes back */
+int hawk_reuse_create(struct hawk_space *s);
+void hawk_reuse_destroy(struct hawk_space *s);
+void hawk_reuse_born(struct hawk_space *s, struct hawk_block *blk);
+void hawk_reuse_leave(struct hawk_space *s, struct hawk_block *blk, u64 now);
+void hawk_reuse_back(struct hawk_space *s, struct hawk_block *blk, u64 now);
+void hawk_block_used(struct hawk_block *blk, u64 now);
+u32 hawk_class(u32 hint, u32 uses, u32 turn, u32 depth);
+u32 hawk_depth_bin(u32 tok);
+u64 hawk_class_worth(const struct hawk_reuse *r, u32 class);
+bool hawk_ghost_get(struct hawk_reuse *r, u64 hash, u64 now, struct hawk_ghost *g);
+void hawk_ghost_put(struct hawk_space *s, const struct hawk_block *blk, u64 hash);
+void hawk_ghost_back(struct hawk_space *s, struct hawk_block *blk, u64 hash);
+
+static inline u32 hawk_class_of(const struct hawk_space *s, const struct hawk_block *blk)
+{
+	return hawk_class(blk->hint, blk->uses, blk->turn, s->life[hawk_block_nr(s, blk)].depth);
+}
+
+/* Is anything to be decided, so that it pays to learn? */
+static inline bool hawk_learns(const struct hawk_space *s)
+{
+	return s->reuse && hawk_load(&s->engine->learn);
+}
+
+/* The simulator's own rule, in its build of the engine. */
+#ifdef HAWK_COUNT_EVENTS
+extern bool (*hawk_admit_hook)(struct hawk_space *s, struct hawk_block *blk);
+#endif
+
 /* index.c: key -> block */
 int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *key);
 void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk);
 struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key);
 struct hawk_block *hawk_index_peek(struct hawk_space *s, const u8 *key);
+u32 hawk_index_about(struct hawk_space *s, const u8 *key, u64 now, struct hawk_ghost *g);
+void hawk_index_forget(struct hawk_space *s, struct hawk_block *blk);
 
 /* seqrun.c: LIDs of sequences, see there */
 void hawk_run_count(struct hawk_space *s, u64 lid, int n);

@@ -19,6 +19,8 @@ struct hawk_engine *hawk_engine_create(void)
 	for (i = 0; i < HAWK_TIERS_MAX; i++) {
 		hawk_lock_init(&e->tier[i].lock);
 		hawk_lock_name(&e->tier[i].lock, HAWK_LOCK_TIER);
+		hawk_lock_init(&e->tier[i].budget.lock);
+		hawk_lock_name(&e->tier[i].budget.lock, HAWK_LOCK_BUDGET);
 	}
 	return e;
 }
@@ -34,6 +36,7 @@ void hawk_engine_destroy(struct hawk_engine *e)
 		hawk_pool_free(&e->tier[i], e->tier[i].nchunks);
 		hawk_table_free(e->tier[i].chunk, e->tier[i].nchunks, sizeof(struct hawk_chunk));
 		hawk_lock_fini(&e->tier[i].lock);
+		hawk_lock_fini(&e->tier[i].budget.lock);
 	}
 	hawk_table_free(e, 1, sizeof(*e));
 }
@@ -79,6 +82,9 @@ int hawk_tier_add(struct hawk_engine *e, u32 kind, u32 chunks, u32 *tier)
 	hawk_store(&t->reserved, 0);
 	hawk_store(&t->claimed, 0);
 	t->free = 0;
+	t->admit = HAWK_ADMIT_REUSE;
+	t->rated = 0;
+	hawk_budget_clear(&t->budget);
 	t->present = true;
 	hawk_unlock(&t->lock);
 	*tier = id;
