@@ -580,6 +580,7 @@ int hawk_ioc_query(struct hawk_file *f, void *arg);
 int hawk_ioc_tier_add(struct hawk_file *f, void *arg);
 int hawk_ioc_tier_remove(struct hawk_file *f, void *arg);
 int hawk_ioc_tier_info(struct hawk_file *f, void *arg);
+int hawk_ioc_tier_admit(struct hawk_file *f, void *arg);
 int hawk_ioc_pin_query(struct hawk_file *f, void *arg);
 int hawk_ioc_cancel(struct hawk_file *f, void *arg);
 

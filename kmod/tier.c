@@ -334,6 +334,17 @@ int hawk_ioc_tier_info(struct hawk_file *f, void *data)
 	return ret;
 }
 
+int hawk_ioc_tier_admit(struct hawk_file *f, void *data)
+{
+	struct hawk_tier_admit *arg = data;
+
+	if (arg->reserved[0] || arg->reserved[1])
+		return -EOPNOTSUPP;
+	if ((arg->flags & HAWK_ADMIT_SET) && !capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	return hawk_tier_admit(hawk_dev.engine, arg, ktime_get_ns());
+}
+
 /*
  * Module exit: no space is left, but chunks of theirs may not be clean: memory that
  * goes back to another driver must be.  A chunk may still be in quarantine then; its

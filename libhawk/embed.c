@@ -12,6 +12,7 @@
 			 HAWK_FEAT_RECLAIM | HAWK_FEAT_TIER_FORCE | HAWK_FEAT_TIER_REOPEN | \
 			 HAWK_FEAT_CANCEL | HAWK_FEAT_DRAFT | HAWK_FEAT_GATHER | HAWK_FEAT_SLICE | \
 			 HAWK_FEAT_SEQ | HAWK_FEAT_ELASTIC | HAWK_FEAT_HINT | \
+			 HAWK_FEAT_ADMIT | \
 			 HAWK_FEAT_PERSIST)
 
 static int embed_query(struct hawk *h, struct hawk_query *q)
@@ -95,6 +96,7 @@ static const struct hawk_ops embed_ops = {
 	.tier_add = embed_tier_add,
 	.tier_del = embed_tier_del,
 	.tier_info = embed_tier_info,
+	.tier_admit = embed_tier_admit,
 	.kv_create = embed_kv_create,
 	.kv_attach = embed_kv_attach,
 	.kv_set = embed_kv_set,
@@ -147,6 +149,7 @@ static struct embed *embed_new(void)
 /* Tier 0 is DRAM, tier 1 flash if there is any. */
 static int add_tiers(struct embed *e, const struct hawk_url *u)
 {
+	struct hawk_tier_admit a = { .budget_bytes = u->budget };
 	unsigned int tier;
 	int ret;
 
@@ -156,8 +159,11 @@ static int add_tiers(struct embed *e, const struct hawk_url *u)
 	ret = embed_flash_prepare(u->path, u->flash, u->persist);
 	if (ret)
 		return ret;
-	return u->persist ? hawk_tier_add_pool(&e->base, u->path, &tier) :
-			    hawk_tier_add_blk(&e->base, u->path, u->flash, &tier);
+	ret = u->persist ? hawk_tier_add_pool(&e->base, u->path, &tier) :
+			   hawk_tier_add_blk(&e->base, u->path, u->flash, &tier);
+	if (ret || !u->budget)
+		return ret;
+	return hawk_tier_admit_set(&e->base, tier, &a);
 }
 
 int hawk_embed_open(const struct hawk_url *u, struct hawk **hp)

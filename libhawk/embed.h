@@ -200,6 +200,7 @@ int embed_flash_prepare(const char *path, u64 bytes, bool persist);
 int embed_tier_add(struct hawk *h, struct hawk_tier_add *a);
 int embed_tier_del(struct hawk *h, unsigned int tier, unsigned int flags);
 int embed_tier_info(struct hawk *h, struct hawk_tier_info *info);
+int embed_tier_admit(struct hawk *h, struct hawk_tier_admit *a);
 void embed_tier_free(struct etier *t);
 bool embed_clean(struct embed *e);
 

@@ -322,6 +322,15 @@ int embed_tier_del(struct hawk *h, unsigned int tier, unsigned int flags)
 	return ret ? hawk_fail(ret, "removing tier %u", tier) : 0;
 }
 
+int embed_tier_admit(struct hawk *h, struct hawk_tier_admit *a)
+{
+	int ret = hawk_tier_admit(to_embed(h)->engine, a, now_ns());
+
+	return ret ? hawk_fail(ret, ret == -ENOENT ? "no tier %u" :
+			       "tier %u: not flash, or a mode, budget or period out of range",
+			       a->tier) : 0;
+}
+
 int embed_tier_info(struct hawk *h, struct hawk_tier_info *info)
 {
 	struct embed *e = to_embed(h);

@@ -145,6 +145,26 @@ int hawk_tier_stat(struct hawk *h, unsigned int tier, struct hawk_tier_info *inf
 	return h->ops->tier_info(h, info);
 }
 
+static int tier_admit(struct hawk *h, unsigned int tier, uint32_t flags, struct hawk_tier_admit *a)
+{
+	a->size = sizeof(*a);
+	a->flags = flags;
+	a->tier = tier;
+	a->reserved[0] = 0;
+	a->reserved[1] = 0;
+	return h->ops->tier_admit(h, a);
+}
+
+int hawk_tier_admit_set(struct hawk *h, unsigned int tier, struct hawk_tier_admit *a)
+{
+	return tier_admit(h, tier, HAWK_ADMIT_SET, a);
+}
+
+int hawk_tier_admit_get(struct hawk *h, unsigned int tier, struct hawk_tier_admit *a)
+{
+	return tier_admit(h, tier, 0, a);
+}
+
 /* All of every tier that there is now. */
 static int quota_all(struct hawk *h, struct hawk_quota *quota)
 {

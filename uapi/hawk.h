@@ -150,9 +150,9 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_SLICE		(1ull << 20)	/* tp_rank, tp_degree */
 #define HAWK_FEAT_ELASTIC	(1ull << 21)	/* HAWK_IOC_ELASTIC */
 #define HAWK_FEAT_TIER_REOPEN	(1ull << 22)	/* HAWK_TIER_REOPEN */
-#define HAWK_FEAT_ADMIT		(1ull << 25)	/* HAWK_IOC_TIER_ADMIT */
 #define HAWK_FEAT_HINT		(1ull << 23)	/* HAWK_ITEM_PARENT to HAWK_ITEM_TURN() */
 #define HAWK_FEAT_PERSIST	(1ull << 24)	/* HAWK_TIER_PERSIST */
+#define HAWK_FEAT_ADMIT		(1ull << 25)	/* HAWK_IOC_TIER_ADMIT */
 
 /**
  * struct hawk_query - what this device offers (HAWK_IOC_QUERY)

@@ -80,6 +80,8 @@ static const struct call calls[] = {
 	CALL(HAWK_IOC_SEQ_MAP, hawk_seq_map, gen, 0, SPACE),
 	CALL(HAWK_IOC_ELASTIC, hawk_elastic, cycles, HAWK_ELASTIC_SET, SPACE,
 	     AT(hawk_elastic, reserved)),
+	CALL(HAWK_IOC_TIER_ADMIT, hawk_tier_admit, reserved, HAWK_ADMIT_SET, 0,
+	     AT(hawk_tier_admit, reserved), AT(hawk_tier_admit, reserved) + 4),
 	BATCH(HAWK_IOC_ALLOC, HAWK_BATCH_NOWAIT, WRITE),
 	BATCH(HAWK_IOC_PUT, HAWK_BATCH_KEEP_PIN, WRITE),
 	BATCH(HAWK_IOC_LOOKUP, HAWK_BATCH_LEASE, 0),

@@ -110,6 +110,20 @@ int hawk_tier_reopen(struct hawk *h, unsigned int tier);
 int hawk_tier_stat(struct hawk *h, unsigned int tier, struct hawk_tier_info *info);
 
 /**
+ * hawk_tier_admit_set() - how much may be written to a flash tier, and what
+ * @tier: its id
+ * @a: mode, budget, period and rated endurance as &struct hawk_tier_admit tells; size, flags,
+ *	tier and reserved are the library's. Out: as from hawk_tier_admit_get()
+ *
+ * Kernel backend: CAP_SYS_ADMIN.
+ * Return: 0; -ENOENT (no such tier); -EINVAL (not flash, or out of range); -EPERM.
+ */
+int hawk_tier_admit_set(struct hawk *h, unsigned int tier, struct hawk_tier_admit *a);
+
+/** hawk_tier_admit_get() - the budget in force and what was written: 0, -ENOENT or -EINVAL */
+int hawk_tier_admit_get(struct hawk *h, unsigned int tier, struct hawk_tier_admit *a);
+
+/**
  * struct hawk_kv_params - geometry and limits of a space
  *
  * See &struct hawk_space_create for the members. @quota_all: if non-zero, @quota
