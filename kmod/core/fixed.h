@@ -42,17 +42,18 @@ static inline u64 hawk_fx_ratio(u64 a, u64 b)
 	if (a < HAWK_FX_ONE)
 		return div_u64(a << 32, b);
 	whole = div_u64(a, b);
-	return whole < HAWK_FX_ONE ? whole << 32 : HAWK_FX_MAX;
+	return whole < HAWK_FX_ONE ? (whole << 32) + div_u64((a - whole * b) << 32, b) :
+				     HAWK_FX_MAX;
 }
 
 /*
- * e^-@x.  A power of two by shifting, what is left of the exponent by a table of 32 steps
+ * e^-@x.  A power of two by shifting, what is left of the exponent by a table of 2^(-i / 32)
  * with straight lines between: off by less than 1/10000 as long as the result has the bits,
  * which it has up to @x = 12; 0 from 22.2 on.
  */
 static inline u64 hawk_fx_exp_neg(u64 x)
 {
-	static const u64 pow2[33] = {	/* 2^(-i / 32) */
+	static const u64 pow2[33] = {
 	0x100000000ull, 0x0fa83b2dbull, 0x0f5257d15ull, 0x0efe4b99cull,
 	0x0eac0c6e8ull, 0x0e5b906e7ull, 0x0e0ccdeecull, 0x0dbfbb798ull,
 	0x0d744fccbull, 0x0d2a81d92ull, 0x0ce248c15ull, 0x0c9b9bd86ull,
