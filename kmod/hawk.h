@@ -237,6 +237,7 @@ int hawk_mem_usage(struct hawk_mem *m, u64 *free_bytes, u64 *quarantine_bytes);
 int hawk_pool_attach(struct hawk_mem *m, u64 size);
 int hawk_pool_start(struct hawk_mem *m);
 void hawk_pool_stop(struct hawk_mem *m);
+void hawk_pool_file_free(struct hawk_mem *m);
 u64 hawk_pool_header_bytes(const struct hawk_mem *m);
 int hawk_pool_grant(struct hawk_as *as, const struct hawk_grant *g);
 void hawk_pool_clean(struct hawk_mem *m, u32 chunk);

@@ -41,7 +41,8 @@ struct hawk_pool_buf {
 /**
  * struct hawk_pool_file - the pool of a tier
  * @super: its superblock
- * @started: both superblocks say that it is in use
+ * @started: both superblocks say that it is in use, and the file is open; guarded by the
+ *	lock of @headers but when the tier is added
  * @headers: pages of headers that are collected or read
  * @record: a page of records that is changed or read; may be taken with @headers held
  * @list: what is in @headers; guarded by its lock
@@ -176,8 +177,14 @@ static int hawk_pool_read_supers(struct hawk_mem *m, u64 size)
 
 /* ---- a pool comes and goes ---- */
 
-static void hawk_pool_file_free(struct hawk_mem *m)
+/**
+ * hawk_pool_file_free() - the end of hawk_mem: no space refers to it any more
+ * @m: memory; one without a pool is none of our business
+ */
+void hawk_pool_file_free(struct hawk_mem *m)
 {
+	if (!m->pool)
+		return;
 	hawk_pool_buf_free(&m->pool->headers);
 	hawk_pool_buf_free(&m->pool->record);
 	kvfree(m->pool->list);
@@ -265,23 +272,27 @@ int hawk_pool_start(struct hawk_mem *m)
 	return ret;
 }
 
-/* The tier goes, no space uses it any more. */
+/**
+ * hawk_pool_stop() - the tier goes: its file is about to be closed
+ * @m: memory; one without a pool is none of our business
+ *
+ * A space that had to leave the tier may still be about to commit: it finds that too late.
+ */
 void hawk_pool_stop(struct hawk_mem *m)
 {
-	struct hawk_super *s;
+	struct hawk_pool_file *p = m->pool;
 	int ret;
 
-	if (!m->pool)
+	if (!p || !p->started)
 		return;
-	s = &m->pool->super;
-	if (m->pool->started) {
-		s->written += hawk_mem_write_bytes(m) + atomic64_read(&m->pool->header_bytes);
-		s->clean = !m->pool->failed;
-		ret = hawk_pool_flush(m) ?: hawk_pool_write_supers(m);
-		if (ret)
-			pr_err_ratelimited("%pD4: closing the pool failed: %d\n", m->file, ret);
-	}
-	hawk_pool_file_free(m);
+	mutex_lock(&p->headers.lock);
+	p->super.written += hawk_mem_write_bytes(m) + atomic64_read(&p->header_bytes);
+	p->super.clean = !p->failed;
+	ret = hawk_pool_flush(m) ?: hawk_pool_write_supers(m);
+	if (ret)
+		pr_err_ratelimited("%pD4: closing the pool failed: %d\n", m->file, ret);
+	p->started = false;
+	mutex_unlock(&p->headers.lock);
 }
 
 u64 hawk_pool_header_bytes(const struct hawk_mem *m)
@@ -391,7 +402,7 @@ static void hawk_pool_commit_tier(struct hawk_as *as, struct hawk_mem *m)
 	int ret;
 
 	mutex_lock(&p->headers.lock);
-	do {
+	while (p->started) {
 		n = hawk_keep_collect(as->space, m->id, &cursor, p->headers.mem, p->list,
 				      HAWK_COMMIT_PAGES);
 		ret = n ? hawk_pool_flush(m) : 0;
@@ -403,7 +414,9 @@ static void hawk_pool_commit_tier(struct hawk_as *as, struct hawk_mem *m)
 			break;
 		}
 		hawk_pool_write_pages(as, m, n);
-	} while (n == HAWK_COMMIT_PAGES);
+		if (n < HAWK_COMMIT_PAGES)
+			break;
+	}
 	mutex_unlock(&p->headers.lock);
 }
 
@@ -412,7 +425,7 @@ static void hawk_pool_commit(struct hawk_as *as)
 	u32 t;
 
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		if (hawk_keep_due(as->space, t) && !READ_ONCE(as->mem[t]->gone))
+		if (hawk_keep_due(as->space, t))
 			hawk_pool_commit_tier(as, as->mem[t]);
 }
 
@@ -431,9 +444,11 @@ void hawk_pool_end(struct hawk_as *as)
 	hawk_pool_commit(as);
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		m = as->mem[t];
-		if (!hawk_space_kept(as->space, t) || READ_ONCE(m->gone))
+		if (!hawk_space_kept(as->space, t))
 			continue;
-		ret = hawk_pool_flush(m);
+		mutex_lock(&m->pool->headers.lock);
+		ret = m->pool->started ? hawk_pool_flush(m) : 0;
+		mutex_unlock(&m->pool->headers.lock);
 		if (ret)
 			hawk_pool_failed(m, true, 0, ret);
 	}

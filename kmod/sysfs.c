@@ -232,6 +232,7 @@ static void hawk_mem_free(struct kobject *kobj)
 	/* A space that ends late may have called for the cleaner once more. */
 	cancel_delayed_work_sync(&m->clean);
 	hawk_mem_release(m);
+	hawk_pool_file_free(m);
 	free_percpu(m->count);
 	kfree(m);
 }

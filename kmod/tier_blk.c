@@ -128,8 +128,7 @@ static int hawk_blk_open_pool(struct hawk_mem *m, const char *path, u64 size, bo
 					   path, ret);
 		return ret;
 	}
-	if (!ret)
-		hawk_pool_stop(m);
+	hawk_pool_file_free(m);
 	if (!ret || ret == -EILSEQ || ret == -EUCLEAN || ret == -EPROTONOSUPPORT) {
 		pr_err_ratelimited("%s: is a pool with blocks that are kept: add it as one, or overwrite it\n",
 				   path);

@@ -65,6 +65,7 @@ static void embed_free(struct embed *e)
 		if (e->tier[t].kind)
 			embed_tier_free(&e->tier[t]);
 		pthread_mutex_destroy(&e->tier[t].lock);
+		pthread_mutex_destroy(&e->tier[t].commit_lock);
 	}
 	hawk_engine_destroy(e->engine);
 	wait_fini(e);
@@ -141,8 +142,10 @@ static struct embed *embed_new(void)
 	pthread_mutex_init(&e->job_lock, NULL);
 	pthread_cond_init(&e->job_cond, NULL);
 	pthread_cond_init(&e->job_done, NULL);
-	for (t = 0; t < HAWK_TIERS_MAX; t++)
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		pthread_mutex_init(&e->tier[t].lock, NULL);
+		pthread_mutex_init(&e->tier[t].commit_lock, NULL);
+	}
 	return e;
 }
 

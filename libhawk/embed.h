@@ -12,7 +12,8 @@
  * Locks, in the order in which they may be taken
  *	embed.drain_lock > embed.admin > etier.lock
  *	embed.lease_lock, pin shards > the engine's
- *	embed.admin > epool.commit_lock; etier.lock > epool.record_lock: leaves otherwise
+ *	embed.admin, etier.lock > etier.commit_lock
+ *	etier.lock > epool.record_lock, a leaf
  *	embed.wait_lock, embed.job_lock, embed.io_lock, embed.keeper_lock, ekv.ring_lock: leaves
  * None but drain_lock is held while blocks are moved; embed_share.c tells who may
  * wait for that.
@@ -59,6 +60,9 @@ struct etier {
 	u64 write_bytes;	/* atomic */
 	u64 io_errors;		/* atomic */
 	pthread_mutex_t lock;	/* guards user, the windows' slots, cleaning */
+	pthread_mutex_t commit_lock;	/* headers are collected and written by one thread; the
+					 * pool does not go meanwhile
+					 */
 	struct chunk_user *user;
 };
 

@@ -278,7 +278,7 @@ static int tier_register(struct embed *e, struct etier *new, u32 kind, u32 *id)
 int embed_tier_add(struct hawk *h, struct hawk_tier_add *a)
 {
 	struct embed *e = to_embed(h);
-	struct etier new = { 0 };
+	struct etier new = { .commit_lock = PTHREAD_MUTEX_INITIALIZER };
 	int ret;
 
 	if (a->flags & ~HAWK_TIER_PERSIST || (a->flags && (a->kind != HAWK_TIER_BLK || a->bytes)))

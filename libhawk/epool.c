@@ -30,9 +30,8 @@ struct epool {
 	struct hawk_super super;	/* constant while the tier is there, but @written */
 	u64 header_bytes;		/* headers and records written; atomic */
 	u64 failed;			/* writes of them that failed; atomic */
-	pthread_mutex_t commit_lock;	/* headers are collected and written by one thread; @buf */
 	pthread_mutex_t record_lock;	/* guards @page, and pages of records while they change */
-	u8 *buf;
+	u8 *buf;			/* pages of headers; etier.commit_lock */
 	u8 *page;
 	const char *path;
 };
@@ -55,7 +54,6 @@ static void note_failure(struct etier *t, const char *what, int err)
 
 static void pool_free(struct epool *p)
 {
-	pthread_mutex_destroy(&p->commit_lock);
 	pthread_mutex_destroy(&p->record_lock);
 	free((void *)p->path);
 	free(p->buf);
@@ -69,7 +67,6 @@ static struct epool *pool_new(const char *path)
 
 	if (!p)
 		return NULL;
-	pthread_mutex_init(&p->commit_lock, NULL);
 	pthread_mutex_init(&p->record_lock, NULL);
 	p->path = strdup(path);
 	p->buf = aligned_alloc(HAWK_POOL_PAGE, COMMIT_PAGES * HAWK_POOL_PAGE);
@@ -210,8 +207,10 @@ void epool_close(struct etier *t)
 		ret = poolfile_write_supers(t->fd, s);
 	if (ret)
 		note_failure(t, "closing the pool", ret);
+	pthread_mutex_lock(&t->commit_lock);
 	pool_free(t->pool);
 	t->pool = NULL;
+	pthread_mutex_unlock(&t->commit_lock);
 }
 
 u64 epool_header_bytes(const struct etier *t)
@@ -324,18 +323,19 @@ static bool flush(struct espace *sp, u32 tier, const struct hawk_keep_page *page
 
 static void commit_tier(struct espace *sp, u32 tier)
 {
-	struct epool *p = sp->e->tier[tier].pool;
+	struct etier *t = &sp->e->tier[tier];
 	struct hawk_keep_page page[COMMIT_PAGES];
-	u32 cursor = 0, n;
+	u32 cursor = 0, n = COMMIT_PAGES;
 
-	pthread_mutex_lock(&p->commit_lock);
-	do {
-		n = hawk_keep_collect(sp->space, tier, &cursor, p->buf, page, COMMIT_PAGES);
+	pthread_mutex_lock(&t->commit_lock);
+	/* the space may have had to leave, and the tier have gone, or be another */
+	while (t->pool && n == COMMIT_PAGES) {
+		n = hawk_keep_collect(sp->space, tier, &cursor, t->pool->buf, page, COMMIT_PAGES);
 		if (n && !flush(sp, tier, page, n))
 			break;
 		write_pages(sp, tier, page, n);
-	} while (n == COMMIT_PAGES);
-	pthread_mutex_unlock(&p->commit_lock);
+	}
+	pthread_mutex_unlock(&t->commit_lock);
 }
 
 /* epool_commit() - all headers of a space that have changed */
@@ -360,9 +360,14 @@ void epool_end(struct espace *sp)
 			write_ancestors(sp, t, true);
 	planner_leave(e);
 	epool_commit(sp);
-	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		if (e->tier[t].pool && hawk_space_kept(sp->space, t) && fdatasync(e->tier[t].fd))
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		if (!hawk_space_kept(sp->space, t))
+			continue;
+		pthread_mutex_lock(&e->tier[t].commit_lock);
+		if (e->tier[t].pool && fdatasync(e->tier[t].fd))
 			note_failure(&e->tier[t], "flushing", -errno);
+		pthread_mutex_unlock(&e->tier[t].commit_lock);
+	}
 }
 
 /**
