@@ -277,7 +277,7 @@ void hawk_header_encode(const struct hawk_header *h, u64 pool, u8 *p)
 	p[58] = h->hints;
 	p[59] = h->turn;
 	put32(p + 60, h->crc);
-	memcpy(p + 64, h->key, HAWK_KEY_BYTES);
+	memcpy(p + HAWK_HEADER_KEY, h->key, HAWK_KEY_BYTES);
 	memcpy(p + 96, h->parent, HAWK_KEY_BYTES);
 	seal(p, HAWK_HEADER_BYTES, SMALL_CRC);
 }
@@ -296,7 +296,7 @@ static void header_read(const u8 *p, struct hawk_header *h)
 	h->hints = p[58];
 	h->turn = p[59];
 	h->crc = get32(p + 60);
-	memcpy(h->key, p + 64, HAWK_KEY_BYTES);
+	memcpy(h->key, p + HAWK_HEADER_KEY, HAWK_KEY_BYTES);
 	memcpy(h->parent, p + 96, HAWK_KEY_BYTES);
 }
 

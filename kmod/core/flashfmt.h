@@ -105,6 +105,7 @@
 #define HAWK_POOL_PAGE		4096u	/* bytes of a superblock, and of a page of headers */
 #define HAWK_RECORD_BYTES	256u
 #define HAWK_HEADER_BYTES	128u
+#define HAWK_HEADER_KEY		64u	/* where its key is */
 #define HAWK_PAGE_HEADERS	(HAWK_POOL_PAGE / HAWK_HEADER_BYTES)
 #define HAWK_PAGE_RECORDS	(HAWK_POOL_PAGE / HAWK_RECORD_BYTES)
 #define HAWK_SLOT_BYTES_MIN	4096u

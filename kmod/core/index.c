@@ -36,6 +36,12 @@ static u32 chain_find(struct hawk_space *s, u64 hash, const u8 *key)
 	return HAWK_NONE;
 }
 
+/* A key will be looked for soon. */
+void hawk_index_prefetch(const struct hawk_space *s, const u8 *key)
+{
+	hawk_prefetch(&s->key_head[key_hash(s, key) & s->key_mask]);
+}
+
 /* Return: 0 or -EEXIST. */
 int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *key)
 {

@@ -653,6 +653,7 @@ extern bool (*hawk_admit_hook)(struct hawk_space *s, struct hawk_block *blk);
 #endif
 
 /* index.c: key -> block */
+void hawk_index_prefetch(const struct hawk_space *s, const u8 *key);
 int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *key);
 void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk);
 struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key);

@@ -8,6 +8,8 @@
  */
 #include "priv.h"
 
+#define RESTORE_AHEAD	4	/* slots whose keys are prefetched */
+
 void hawk_space_recovery(const struct hawk_space *s, struct hawk_recovery *r)
 {
 	*r = s->found;
@@ -170,9 +172,13 @@ int hawk_space_adopt(struct hawk_space *s, u32 tier, const struct hawk_record *r
 		return ret;
 	g.home = g.slot;
 	s->found.chunks++;
-	for (i = 0; i < fpc; i++)
+	for (i = 0; i < fpc; i++) {
+		if (i + RESTORE_AHEAD < fpc)
+			hawk_index_prefetch(s, headers + HAWK_HEADER_KEY +
+					    (size_t)(i + RESTORE_AHEAD) * HAWK_HEADER_BYTES);
 		slot_restore(s, tier, g.slot * fpc + i, headers + (size_t)i * HAWK_HEADER_BYTES,
 			     r, now);
+	}
 	hawk_space_grown(s, &g, true);	/* deals the frames that no block has */
 	return 0;
 }
