@@ -63,7 +63,6 @@ struct hawk_pool_file {
 
 static int hawk_pool_buf_init(struct hawk_pool_buf *b, u32 pages)
 {
-	mutex_init(&b->lock);
 	b->pages = pages;
 	b->mem = vzalloc((size_t)pages * HAWK_POOL_PAGE);
 	b->bv = kvmalloc_array(pages, sizeof(*b->bv), GFP_KERNEL);
@@ -208,6 +207,9 @@ int hawk_pool_attach(struct hawk_mem *m, u64 size)
 	m->pool = kzalloc(sizeof(*m->pool), GFP_KERNEL_ACCOUNT);
 	if (!m->pool)
 		return -ENOMEM;
+	/* two classes: the one for headers is held when the other is taken */
+	mutex_init(&m->pool->headers.lock);
+	mutex_init(&m->pool->record.lock);
 	m->pool->list = kvmalloc_array(HAWK_COMMIT_PAGES, sizeof(*m->pool->list), GFP_KERNEL);
 	if (hawk_pool_buf_init(&m->pool->headers, HAWK_COMMIT_PAGES) ||
 	    hawk_pool_buf_init(&m->pool->record, 1) || !m->pool->list)
