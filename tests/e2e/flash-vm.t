@@ -49,6 +49,7 @@ exec "$root/tools/lab/hawk-lab" run --check-log --quiet --timeout 600 -- \
 			ctl --pool tier add-blk "$where"
 			fill dev: kernel 96 check && said recovered 64 96 && said right 64 96
 			tell $? "$3: and so does the module"
+			ctl tier del 1 --force; tell $? "$3: it can be taken away while a space uses it"
 			reload
 		}
 		pool /dev/nvme0n1 "" "drive"

@@ -48,7 +48,8 @@ struct call {
 /* command, structure, last member of its first version, flags, needs, reserved members */
 static const struct call calls[] = {
 	CALL(HAWK_IOC_QUERY, hawk_query, frame_align, 0, 0),
-	CALL(HAWK_IOC_TIER_ADD, hawk_tier_add, tier, 0, ADMIN, AT(hawk_tier_add, reserved)),
+	CALL(HAWK_IOC_TIER_ADD, hawk_tier_add, tier, HAWK_TIER_PERSIST, ADMIN,
+	     AT(hawk_tier_add, reserved)),
 	CALL(HAWK_IOC_TIER_REMOVE, hawk_tier_remove, reserved,
 	     HAWK_TIER_FORCE | HAWK_TIER_REOPEN, ADMIN, AT(hawk_tier_remove, reserved)),
 	CALL(HAWK_IOC_TIER_INFO, hawk_tier_info, io_errors, 0, 0, AT(hawk_tier_info, reserved)),

@@ -69,6 +69,10 @@ TEST_F(hawk, tier_add_host_rejects)
 	EXPECT_EQ(-EINVAL, dev_call(self->ctl, HAWK_IOC_TIER_ADD, &add));
 	add = ok, add.path_len = 1;
 	EXPECT_EQ(-EINVAL, dev_call(self->ctl, HAWK_IOC_TIER_ADD, &add));
+	add = ok, add.flags = HAWK_TIER_PERSIST;
+	EXPECT_EQ(-EINVAL, dev_call(self->ctl, HAWK_IOC_TIER_ADD, &add));
+	add = ok, add.flags = 1u << 1;
+	EXPECT_EQ(-EOPNOTSUPP, dev_call(self->ctl, HAWK_IOC_TIER_ADD, &add));
 	add = ok, add.bytes = 1ull << 50;
 	EXPECT_EQ(-ENOMEM, dev_call(self->ctl, HAWK_IOC_TIER_ADD, &add));
 }
@@ -124,6 +128,43 @@ TEST_F(hawk, tier_add_file)
 	free(path);
 	EXPECT_EQ(-ENOTBLK, blk_add(self->ctl, "/dev/null", 0, &tier));
 	EXPECT_EQ(-ENOTBLK, blk_add(self->ctl, test_dir(), 0, &tier));
+}
+
+static int pool_add(int fd, const char *path, uint64_t bytes)
+{
+	struct hawk_tier_add add = {
+		.size = sizeof(add), .kind = HAWK_TIER_BLK, .node = -1, .bytes = bytes,
+		.path = (uintptr_t)path, .path_len = strlen(path) + 1, .flags = HAWK_TIER_PERSIST,
+	};
+
+	return dev_call(fd, HAWK_IOC_TIER_ADD, &add);
+}
+
+/* What is no pool is not used as one; tests/e2e/flash-vm.t has those that are. */
+TEST_F(hawk, tier_add_no_pool)
+{
+	uint32_t tier;
+	char *path;
+	int fd;
+
+	if (!test_dir())
+		SKIP(return, "HAWK_TEST_DIR is not set");
+	path = temp_file("nopool", 8 * MIB);
+	ASSERT_NE(NULL, path);
+	EXPECT_EQ(-ENOENT, pool_add(self->ctl, path, 0));
+	EXPECT_EQ(-EINVAL, pool_add(self->ctl, path, 4 * MIB));
+	ASSERT_EQ(0, truncate(path, 4096));
+	EXPECT_EQ(-ENOENT, pool_add(self->ctl, path, 0));
+	/* it was one, and both superblocks are damaged: nobody may overwrite it by chance */
+	ASSERT_EQ(0, truncate(path, 8 * MIB));
+	fd = open(path, O_WRONLY);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(8, pwrite(fd, "HAWKPOOL", 8, 0));
+	close(fd);
+	EXPECT_EQ(-EILSEQ, pool_add(self->ctl, path, 0));
+	EXPECT_EQ(-EEXIST, blk_add(self->ctl, path, 0, &tier));
+	unlink(path);
+	free(path);
 }
 
 /* Two tiers on one file would overwrite each other, whatever names it has. */
