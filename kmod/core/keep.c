@@ -238,14 +238,14 @@ static int write_ancestor(struct hawk_space *s, u8 *key, struct hawk_plan *plan)
 			ret = -ENOENT;
 		hawk_unlock(&s->bucket[home].lock);
 		hawk_map_reap(s, home);
-		if (ret == -EDQUOT)
-			return -ENOENT;
 		if (ret != -ENOBUFS)
-			return ret == -EAGAIN && !hawk_plan_full(plan) ? -ENOENT : ret;
+			break;
 		ret = hawk_want_fetch(s, &w, home);
 		if (ret)
 			return ret;
 	}
+	/* no room, or not worth it: perhaps the next time */
+	return !ret || (ret == -EAGAIN && hawk_plan_full(plan)) ? ret : -ENOENT;
 }
 
 /* Return: 0; -ENOBUFS; -EAGAIN: the plan is full. */

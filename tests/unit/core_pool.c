@@ -316,6 +316,40 @@ static void hot_prefix_is_kept(void **state)
 	ph_free(&h);
 }
 
+/* Flash is full of blocks that must stay: then the prefix is not kept, and that is all. */
+static void no_room_for_a_hot_prefix(void **state)
+{
+	u8 key[HAWK_KEY_BYTES];
+	struct hawk_ref ref;
+	struct hawk_space *s;
+	struct pool_host h;
+	u64 lid, vt;
+	u32 n;
+
+	(void)state;
+	ph_format(&h, 1, 15);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	for (n = 0; n < 2 * PH_FPC; n++) {
+		assert_int_equal(ph_put(&h, s, n, 1, n == 40 ? 39 : n), 0);
+		hits(&h, s, 0, n < 40 ? n : 40);
+	}
+	for (n = 40; n < 2 * PH_FPC; n++) {
+		ph_key(key, n);
+		if (HAWK_VT_TIER(hawk_space_translate(s, ph_lid(n, 1))) == h.flash)
+			assert_int_equal(hawk_block_find(s, key, true, h.now, &lid, &vt, &ref), 0);
+	}
+	assert_int_equal(HAWK_VT_TIER(hawk_space_translate(s, ph_lid(40, 1))), h.flash);
+	ph_ancestors(&h, s);
+	ph_space_end(&h, s);
+	restart(&h);
+	s = ph_space(&h, "a");
+	assert_true(found(s).no_parent);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
 /*
  * The power fails when the headers of younger blocks have been written and those of older
  * ones, which lie in the first chunk, have not.
@@ -539,6 +573,7 @@ int main(void)
 		cmocka_unit_test(former_owner_sees_nothing),
 		cmocka_unit_test(children_without_parent),
 		cmocka_unit_test(hot_prefix_is_kept),
+		cmocka_unit_test(no_room_for_a_hot_prefix),
 		cmocka_unit_test(younger_version_counts),
 		cmocka_unit_test(no_more_than_the_quota),
 		cmocka_unit_test(no_room_in_the_tables),
