@@ -15,6 +15,7 @@
  * that is none of them.
  */
 #include "hawk.h"
+#include "pool.h"
 
 #include <linux/ktime.h>
 #include <linux/memcontrol.h>

@@ -43,14 +43,12 @@
 #include "compat.h"
 #include "core/core.h"
 #include "core/gather.h"
-#include "core/pool.h"
 #include "provider.h"
 
 #define HAWK_CHUNK_SHIFT	21
 #define HAWK_CHUNK_ORDER	(HAWK_CHUNK_SHIFT - PAGE_SHIFT)
 #define HAWK_CHUNK_PAGES	(1u << HAWK_CHUNK_ORDER)
 
-struct hawk_as;
 struct hawk_mem;
 struct hawk_import;
 struct hawk_pool_file;
@@ -231,22 +229,6 @@ int hawk_blk_check_unused(const struct hawk_mem *m);
 struct hawk_mem *hawk_mem_alloc(const struct hawk_mem_ops *ops, u32 kind, u32 chunks);
 int hawk_mem_publish(struct hawk_mem *m);
 int hawk_mem_usage(struct hawk_mem *m, u64 *free_bytes, u64 *quarantine_bytes);
-
-/* ---- persistent flash (pool.c) ---- */
-
-int hawk_pool_attach(struct hawk_mem *m, u64 size);
-int hawk_pool_start(struct hawk_mem *m);
-void hawk_pool_stop(struct hawk_mem *m);
-void hawk_pool_file_free(struct hawk_mem *m);
-u64 hawk_pool_header_bytes(const struct hawk_mem *m);
-int hawk_pool_grant(struct hawk_as *as, const struct hawk_grant *g);
-void hawk_pool_clean(struct hawk_mem *m, u32 chunk);
-void hawk_pool_end(struct hawk_as *as);
-int hawk_pool_find(struct hawk_as *as);
-void hawk_pool_kick(void);
-void hawk_pool_init(void);
-void hawk_pool_exit(void);
-
 int hawk_import_init(void);
 void hawk_import_stop(void);
 void hawk_import_exit(void);
@@ -959,13 +941,6 @@ int hawk_mem_force_out(struct hawk_mem *m, bool tell);
 int hawk_drain_lock(void);
 void hawk_drain_unlock(void);
 void hawk_mem_lost(struct hawk_mem *m);
-
-/* ---- suspend (pm.c) ---- */
-
-int hawk_pm_init(void);
-void hawk_pm_exit(void);
-bool hawk_pm_enter(void);
-void hawk_pm_wait(void);
 
 /* ---- exports (export.c, dmabuf.c) ---- */
 

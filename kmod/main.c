@@ -3,6 +3,8 @@
  * main.c - module load and unload, the device node, HAWK_IOC_QUERY
  */
 #include "hawk.h"
+#include "pm.h"
+#include "pool.h"
 #include "uring.h"
 
 #include <linux/module.h>

@@ -11,6 +11,8 @@
  * has been read: a reload gives the bytes of the eviction, or fails.
  */
 #include "hawk.h"
+#include "pm.h"
+#include "pool.h"
 #include "trace.h"
 
 #include <linux/blkdev.h>

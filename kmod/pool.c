@@ -11,7 +11,7 @@
  * collected, the file is flushed and they are written.  A space that ends commits for
  * itself.
  */
-#include "hawk.h"
+#include "pool.h"
 
 #include <linux/blkdev.h>
 #include <linux/falloc.h>

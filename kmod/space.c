@@ -10,6 +10,7 @@
  * out of hawk_device.names puts its reference.
  */
 #include "hawk.h"
+#include "pool.h"
 #include "trace.h"
 
 #include <linux/capability.h>

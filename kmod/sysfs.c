@@ -10,6 +10,7 @@
  * its struct hawk_mem.
  */
 #include "hawk.h"
+#include "pool.h"
 
 #include <linux/device.h>
 #include <linux/ktime.h>

@@ -9,6 +9,7 @@
  * again later.
  */
 #include "hawk.h"
+#include "pool.h"
 
 #include <linux/ktime.h>
 #include <linux/nodemask.h>

@@ -8,6 +8,7 @@
  * refused.  All contact with file systems and block devices is in this file.
  */
 #include "hawk.h"
+#include "pool.h"
 
 #include <linux/blkdev.h>
 #include <linux/file.h>
