@@ -20,7 +20,8 @@
  * distribution of scores does not depend on what was admitted, nothing swings: what the
  * forecast misses ends up in the credit, and that decays with a time constant of
  * HAWK_BUDGET_PAYBACK control periods.  As long as all that wants to be written is less
- * than that the threshold is 0: everything is admitted while the budget has room.
+ * than that the threshold is as low as it gets: everything is admitted while the budget has
+ * room, but for what is known to be next to worthless (HAWK_BUDGET_LEAST).
  */
 #include "budget.h"
 

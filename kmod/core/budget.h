@@ -9,6 +9,7 @@
 
 #define HAWK_BUDGET_TICKS	128	/* control periods of a budget period */
 #define HAWK_BUDGET_BINS	176	/* eighths of octaves of scores, from 2^-16 to 64 */
+#define HAWK_BUDGET_LEAST	(HAWK_FX_ONE / 64)	/* score of what is not worth its write */
 #define HAWK_BUDGET_LOWEST	(16 * 8)	/* the eighth that is bin 0 */
 
 /*
@@ -40,7 +41,11 @@ struct hawk_budget {
 /* The score from which on blocks are admitted. */
 static inline u64 hawk_budget_price(const struct hawk_budget *b)
 {
-	return hawk_fx_mul(b->threshold, b->mean);
+	u64 price = hawk_fx_mul(b->threshold, b->mean), least = HAWK_BUDGET_LEAST;
+
+	/* as long as little has come back all scores are low */
+	least = b->mean / 16 < least ? b->mean / 16 : least;
+	return price > least ? price : least;
 }
 
 void hawk_budget_clear(struct hawk_budget *b);

@@ -19,7 +19,8 @@
  * P / (1 - P); the lesser of the two is what the block is worth.
  *
  * Fine classes have few members at first.  A rate is therefore drawn towards that of the
- * coarser class, as if HAWK_RATE_DRAW members of it had been seen:
+ * coarser class, as if HAWK_RATE_DRAW members of it had been seen.  That many, as blocks of a
+ * conversation leave and come back together: what looks like a hundred cases may be one.
  *
  *	all < kind, uses < kind, uses, turn < kind, uses, turn, depth
  *
@@ -32,7 +33,7 @@
  */
 #include "priv.h"
 
-#define HAWK_RATE_DRAW		8
+#define HAWK_RATE_DRAW		64
 #define HAWK_RATE_AGE		4096	/* members after which both counts are halved */
 #define HAWK_RETURNS_MAX	(15 * HAWK_FX_ONE)
 #define HAWK_USE_GAP_NS		(1ull << 27)	/* uses this close to another are one */

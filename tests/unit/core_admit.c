@@ -118,9 +118,11 @@ static void room_is_used(void **state)
 	day_begin(&d, 1000);
 	for (i = 0; i < 5000; i++) {
 		d.now += DAY / 900;	/* 900 a day */
-		if (!want(&d, any_score(&d) / (1 + i % 50)))
+		if (!want(&d, FX(0.1) + any_score(&d) / (1 + i % 50)))
 			fail_msg("block %u of few is refused", i);
 	}
+	/* but what is known to be worthless */
+	assert_false(want(&d, FX(0.001)));
 }
 
 /* At ten times the budget: it is used, evenly, and for the best tenth. */
