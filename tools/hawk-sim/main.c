@@ -19,6 +19,7 @@
 
 static const char usage[] =
 	"Usage: hawk-sim --torture [OPTION]...\n"
+	"       hawk-sim --replay LOAD [OPTION]...   (LOAD help: what there is)\n"
 	"Run Hawk's engine in a simulated world of clients, spaces, tiers and failing devices,\n"
 	"and check every invariant after each event.\n"
 	"\n"
