@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Curves of flash hits against writes from the JSON of hawk-sim --replay, as SVG.
+"""Curves of flash hits against writes from the JSON of hawk-sim --replay: a page with an SVG.
 
-	hawk-sim --replay agents --budget 10,20,40,60,80,100 --json | plot.py >curve.svg
+	hawk-sim --replay agents --budget 10,20,40,60,80,100 --json | plot.py >curve.html
 """
 
+import argparse
 import html
 import json
 import sys
@@ -39,7 +40,8 @@ def draw(found, title):
         return (LEFT + x / most * (WIDTH - LEFT - RIGHT),
                 HEIGHT - BELOW - y / high * (HEIGHT - BELOW - ABOVE))
 
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
+    out = [f'<!DOCTYPE html><title>{html.escape(title)}</title>',
+           f'<svg width="{WIDTH}" height="{HEIGHT}" '
            'font-family="sans-serif" font-size="12">',
            f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
            f'<text x="{LEFT}" y="18">{html.escape(title)}</text>']
@@ -67,6 +69,8 @@ def draw(found, title):
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__.splitlines()[0],
+                            epilog="The JSON is read from standard input.").parse_args()
     results = json.load(sys.stdin)
     if not results:
         sys.exit("plot.py: no results on standard input")
