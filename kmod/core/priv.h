@@ -5,7 +5,7 @@
  * Locks, in the order in which they may be taken:
  *
  *	sequences (hawk_seqs.lock)
- *	bucket (two at most, by rising index)  >  index shard
+ *	bucket (two at most, by rising index)  >  index shard, budget of a flash tier
  *	tier
  *
  * A tier lock and that of the sequences are never taken with another lock held, nor is
