@@ -49,6 +49,10 @@ static ulong transfers;
 module_param(transfers, ulong, 0444);
 MODULE_PARM_DESC(transfers, "transfers ended");
 
+static u64 busy_ns;
+module_param(busy_ns, ullong, 0444);
+MODULE_PARM_DESC(busy_ns, "sum of what they took by latency and bandwidth, nanoseconds");
+
 /**
  * struct hawk_accel - the device; there is one
  * @page: its memory
@@ -118,10 +122,12 @@ static bool accel_was_reset(u64 resets)
 	return READ_ONCE(accel.resets) != resets;
 }
 
-static void accel_end(struct hawk_provider_xfer *x, int ret)
+/* @ns: how long an engine had to do with it, on a clock that nothing else can delay */
+static void accel_end(struct hawk_provider_xfer *x, int ret, u64 ns)
 {
 	spin_lock(&accel.lock);
 	transfers++;
+	busy_ns += ns;
 	spin_unlock(&accel.lock);
 	hawk_provider_done(x, ret);
 }
@@ -137,6 +143,7 @@ static void accel_serve(struct hawk_provider_xfer *x, u64 resets)
 	wait_event_idle(accel.wait, !READ_ONCE(accel.stuck) || accel_was_reset(resets));
 	if (accel_was_reset(resets)) {
 		ret = READ_ONCE(accel.gone) ? -ENODEV : -EIO;
+		ns = 0;
 	} else if (accel_hits_ecc(x)) {
 		spin_lock(&accel.lock);
 		ecc_errors++;
@@ -145,7 +152,7 @@ static void accel_serve(struct hawk_provider_xfer *x, u64 resets)
 	} else {
 		accel_copy(x);
 	}
-	accel_end(x, ret);
+	accel_end(x, ret, ns);
 }
 
 static void accel_engine(struct work_struct *work)
@@ -177,7 +184,7 @@ static void accel_xfer(void *provider, struct hawk_provider_xfer *x)
 		list_add_tail(&x->node, &accel.queue);
 	spin_unlock(&accel.lock);
 	if (gone) {
-		accel_end(x, -ENODEV);
+		accel_end(x, -ENODEV, 0);
 		return;
 	}
 	for (i = 0; i < engines; i++)
@@ -198,7 +205,7 @@ static void accel_reset(bool gone)
 	spin_unlock(&accel.lock);
 	wake_up_all(&accel.wait);
 	list_for_each_entry_safe(x, next, &failed, node)
-		accel_end(x, gone ? -ENODEV : -EIO);
+		accel_end(x, gone ? -ENODEV : -EIO, 0);
 }
 
 /* ---- the tier ---- */

@@ -46,7 +46,9 @@ struct hawk_exp_pages {
  * @revoked: taken away; guarded by dma_resv
  * @pins: importers that want it to stay; guarded by dma_resv
  * @moves: how often it was moved; guarded by dma_resv
- * @fail: errno that the next CPU access fails with, or 0
+ * @fail: errno that the next CPU access fails with, or 0; HAWK_EXP_FAIL_ALL; guarded by
+ *	dma_resv
+ * @fails: CPU accesses that failed; guarded by dma_resv
  */
 struct hawk_exp {
 	struct mutex lock;
@@ -56,6 +58,7 @@ struct hawk_exp {
 	u32 pins;
 	u32 moves;
 	int fail;
+	u32 fails;
 };
 
 /**
@@ -202,13 +205,24 @@ static void hawk_exp_unmap(struct dma_buf_attachment *at, struct sg_table *sgt,
 	kfree(sgt);
 }
 
+/* The failure that this access is to have, negative, or 0. */
+static int hawk_exp_fail_take(struct hawk_exp *exp)
+{
+	int fail = exp->fail;
+
+	if (!(fail & HAWK_EXP_FAIL_ALL))
+		exp->fail = 0;
+	return -(fail & (HAWK_EXP_FAIL_ALL - 1));
+}
+
 static int hawk_exp_begin_cpu_access(struct dma_buf *buf, enum dma_data_direction dir)
 {
 	struct hawk_exp *exp = buf->priv;
 	int ret;
 
 	dma_resv_lock(buf->resv, NULL);
-	ret = exp->revoked ? -ENODEV : -xchg(&exp->fail, 0);
+	ret = exp->revoked ? -ENODEV : hawk_exp_fail_take(exp);
+	exp->fails += !!ret;
 	dma_resv_unlock(buf->resv);
 	return ret;
 }
@@ -377,6 +391,19 @@ static void hawk_exp_revoke(struct dma_buf *buf)
 	dma_resv_unlock(buf->resv);
 }
 
+/* @fail: errno, maybe with HAWK_EXP_FAIL_ALL; 0: none any more */
+static int hawk_exp_fail(struct dma_buf *buf, ulong fail)
+{
+	struct hawk_exp *exp = buf->priv;
+
+	if ((fail & ~(ulong)HAWK_EXP_FAIL_ALL) > MAX_ERRNO)
+		return -EINVAL;
+	dma_resv_lock(buf->resv, NULL);
+	exp->fail = fail;
+	dma_resv_unlock(buf->resv);
+	return 0;
+}
+
 static void hawk_exp_copy(const struct hawk_exp_pages *p, u64 at, void *buf, u32 len, bool write)
 {
 	while (len) {
@@ -439,6 +466,7 @@ static int hawk_exp_info(struct dma_buf *buf, void __user *uarg)
 	list_for_each_entry(at, &buf->attachments, node)
 		info.attachments++;
 	info.moves = exp->moves;
+	info.fails = exp->fails;
 	mutex_lock(&exp->lock);
 	info.mapped = exp->mapped != NULL;
 	mutex_unlock(&exp->lock);
@@ -485,10 +513,7 @@ static int hawk_exp_call(struct hawk_exp_file *f, unsigned int cmd, unsigned lon
 		hawk_exp_revoke(f->buf);
 		return 0;
 	case HAWK_EXP_IOC_FAIL:
-		if (arg > MAX_ERRNO)
-			return -EINVAL;
-		WRITE_ONCE(((struct hawk_exp *)f->buf->priv)->fail, arg);
-		return 0;
+		return hawk_exp_fail(f->buf, arg);
 	case HAWK_EXP_IOC_RW:
 		return hawk_exp_rw(f->buf, uarg);
 	case HAWK_EXP_IOC_INFO:

@@ -265,14 +265,14 @@ static int hawk_imp_by_dma(struct hawk_imp *imp, const struct hawk_imp_rw *rw, v
 
 static int hawk_imp_by_vmap(struct hawk_imp *imp, const struct hawk_imp_rw *rw, void *buf)
 {
-	bool write = rw->flags & HAWK_IMP_RW_WRITE;
+	bool write = rw->flags & HAWK_IMP_RW_WRITE, bare = rw->flags & HAWK_IMP_RW_BARE;
 	enum dma_data_direction dir = write ? DMA_BIDIRECTIONAL : DMA_FROM_DEVICE;
 	struct iosys_map map;
 	int ret;
 
 	if (rw->offset > imp->buf->size || rw->len > imp->buf->size - rw->offset)
 		return -EINVAL;
-	ret = dma_buf_begin_cpu_access(imp->buf, dir);
+	ret = bare ? 0 : dma_buf_begin_cpu_access(imp->buf, dir);
 	if (ret)
 		return ret;
 	ret = dma_buf_vmap_unlocked(imp->buf, &map);
@@ -283,7 +283,7 @@ static int hawk_imp_by_vmap(struct hawk_imp *imp, const struct hawk_imp_rw *rw, 
 	else
 		iosys_map_memcpy_from(buf, &map, rw->offset, rw->len);
 	dma_buf_vunmap_unlocked(imp->buf, &map);
-	return dma_buf_end_cpu_access(imp->buf, dir);
+	return bare ? 0 : dma_buf_end_cpu_access(imp->buf, dir);
 }
 
 static int hawk_imp_rw(struct hawk_imp *imp, void __user *uarg)
@@ -296,7 +296,8 @@ static int hawk_imp_rw(struct hawk_imp *imp, void __user *uarg)
 	if (copy_from_user(&rw, uarg, sizeof(rw)))
 		return -EFAULT;
 	if (!rw.len || rw.len > HAWK_IMP_RW_MAX ||
-	    rw.flags & ~(HAWK_IMP_RW_WRITE | HAWK_IMP_RW_VMAP))
+	    rw.flags & ~(HAWK_IMP_RW_WRITE | HAWK_IMP_RW_VMAP | HAWK_IMP_RW_BARE) ||
+	    (rw.flags & (HAWK_IMP_RW_VMAP | HAWK_IMP_RW_BARE)) == HAWK_IMP_RW_BARE)
 		return -EINVAL;
 	ubuf = u64_to_user_ptr(rw.buf);
 	buf = kvzalloc(rw.len, GFP_KERNEL);

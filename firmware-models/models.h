@@ -44,6 +44,7 @@ struct hawk_imp_rw {
 
 #define HAWK_IMP_RW_WRITE	(1u << 0)
 #define HAWK_IMP_RW_VMAP	(1u << 1)	/* by a kernel mapping, not by DMA addresses */
+#define HAWK_IMP_RW_BARE	(1u << 2)	/* only with VMAP: does not say that it begins */
 #define HAWK_IMP_RW_MAX		(1u << 20)
 
 /**
@@ -97,19 +98,20 @@ struct hawk_exp_make {
  * @attachments: importers attached to it
  * @mapped: there is a kernel mapping of it
  * @moves: how often it was moved
- * @pad: 0
+ * @fails: CPU accesses that failed
  */
 struct hawk_exp_info {
 	__u32 attachments;
 	__u32 mapped;
 	__u32 moves;
-	__u32 pad;
+	__u32 fails;
 };
 
 #define HAWK_EXP_IOC_MAKE	_IOWR('h', 0x20, struct hawk_exp_make)
 #define HAWK_EXP_IOC_MOVE	_IO('h', 0x21)		/* to other memory */
 #define HAWK_EXP_IOC_REVOKE	_IO('h', 0x22)		/* nobody may use it any more */
 #define HAWK_EXP_IOC_FAIL	_IO('h', 0x23)		/* the next CPU access, with this errno */
+#define HAWK_EXP_FAIL_ALL	(1u << 16)		/* and it: each one until 0 is set */
 #define HAWK_EXP_IOC_RW		_IOW('h', 0x24, struct hawk_imp_rw)	/* by the device */
 #define HAWK_EXP_IOC_INFO	_IOR('h', 0x25, struct hawk_exp_info)
 

@@ -22,7 +22,7 @@
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 
-#define HAWK_TAKE_SCAN	64	/* chunks looked at when the best one cannot be had */
+#define HAWK_TAKE_SCAN	64	/* chunks tried when the best one cannot be had */
 
 /* Frames of one slot of a window, a slot being the place of a chunk. */
 static u32 hawk_as_slot_frames(const struct hawk_as *as)
@@ -226,16 +226,19 @@ int hawk_as_take(struct hawk_as *as, u32 tier, u32 slot, u32 flags, struct hawk_
 int hawk_as_take_any(struct hawk_as *as, u32 tier, struct hawk_as *claim)
 {
 	u32 slot = hawk_space_drain_pick(as->space, tier, ktime_get_ns());
-	u32 nslots = hawk_as_slots(as, tier), busy, n;
+	u32 nslots = hawk_as_slots(as, tier), busy, n, tried;
 	int ret;
 
 	if (slot == HAWK_NONE)
 		return -EBUSY;
 	ret = hawk_as_take(as, tier, slot, 0, claim, &busy);
 	/* If that one is held or has just been pinned, one of the next will do. */
-	for (n = 1; ret == -EBUSY && n < nslots && n < HAWK_TAKE_SCAN; n++)
-		if (hawk_as_slot_chunk(as, tier, (slot + n) % nslots) != HAWK_NONE)
-			ret = hawk_as_take(as, tier, (slot + n) % nslots, 0, claim, &busy);
+	for (n = tried = 1; ret == -EBUSY && n < nslots && tried < HAWK_TAKE_SCAN; n++) {
+		if (hawk_as_slot_chunk(as, tier, (slot + n) % nslots) == HAWK_NONE)
+			continue;
+		ret = hawk_as_take(as, tier, (slot + n) % nslots, 0, claim, &busy);
+		tried++;
+	}
 	return ret;
 }
 

@@ -19,7 +19,9 @@ static struct hawk_cq *hawk_cq_create(u32 entries, struct eventfd_ctx *eventfd)
 	if (!cq)
 		return NULL;
 	cq->bytes = PAGE_ALIGN(struct_size(cq->ring, cqe, entries));
-	cq->ring = __vmalloc(cq->bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
+	/* the cgroup of who sets it up pays; at its limit that is an error, no reason to kill */
+	cq->ring = __vmalloc(cq->bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN |
+					    __GFP_RETRY_MAYFAIL);
 	if (!cq->ring) {
 		kfree(cq);
 		return NULL;

@@ -160,15 +160,42 @@ static int hawk_dmabuf_end_cpu_access(struct dma_buf *buf, enum dma_data_directi
 	return 0;
 }
 
-/* Newer kernels call with dma_resv held, older ones without. */
+/*
+ * It has been revoked, which begin_cpu_access tells; but drivers map before they ask,
+ * and the kernel warns of a mapping that fails.  They get a page of zeroes, over and
+ * over: bytes of nobody, and what they write is lost.
+ */
+static int hawk_dmabuf_vmap_gone(struct hawk_dmabuf *x, struct iosys_map *map)
+{
+	struct page **pages = kvmalloc_array(x->npages, sizeof(*pages), GFP_KERNEL);
+	void *p = NULL;
+	u32 i;
+
+	x->gone = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	if (pages && x->gone) {
+		for (i = 0; i < x->npages; i++)
+			pages[i] = x->gone;
+		p = vmap(pages, x->npages, VM_MAP, PAGE_KERNEL);
+	}
+	kvfree(pages);
+	if (p) {
+		iosys_map_set_vaddr(map, p);
+		return 0;
+	}
+	if (x->gone)
+		__free_page(x->gone);
+	x->gone = NULL;
+	return -ENOMEM;
+}
+
+/* Newer kernels call with dma_resv held, older ones without; one at a time. */
 static int hawk_dmabuf_vmap(struct dma_buf *buf, struct iosys_map *map)
 {
 	struct hawk_dmabuf *x = buf->priv;
-	int ret = hawk_dmabuf_get_user(x);
 	void *p;
 
-	if (ret)
-		return ret;
+	if (hawk_dmabuf_get_user(x))
+		return hawk_dmabuf_vmap_gone(x, map);
 	p = vmap(x->pages, x->npages, VM_MAP, x->read_only ? PAGE_KERNEL_RO : PAGE_KERNEL);
 	if (!p) {
 		hawk_dmabuf_put_user(x);
@@ -180,8 +207,15 @@ static int hawk_dmabuf_vmap(struct dma_buf *buf, struct iosys_map *map)
 
 static void hawk_dmabuf_vunmap(struct dma_buf *buf, struct iosys_map *map)
 {
+	struct hawk_dmabuf *x = buf->priv;
+
 	vunmap(map->vaddr);
-	hawk_dmabuf_put_user(buf->priv);
+	if (!x->gone) {
+		hawk_dmabuf_put_user(x);
+		return;
+	}
+	__free_page(x->gone);
+	x->gone = NULL;
 }
 
 /*

@@ -45,7 +45,9 @@ static struct hawk_draft_mem *hawk_draft_alloc(struct hawk_file *f, u64 bytes, u
 	d->seq = HAWK_DRAFT_NO_SEQ;
 	if (hawk_memlock_charge_pages(f, bytes >> PAGE_SHIFT, hawk_memlock_limit()))
 		goto err_free;
-	d->page = __vmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
+	/* the cgroup of who opens it pays; at its limit that is an error, no reason to kill */
+	d->page = __vmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN |
+				   __GFP_RETRY_MAYFAIL);
 	if (!d->page)
 		goto err_uncharge;
 	d->page->slots = slots;

@@ -87,7 +87,7 @@ static bool hawk_dmabuf_begin_end(struct hawk_dmabuf *x)
 
 	spin_lock(&x->lock);
 	end = x->revoked && !x->users && !x->ending;
-	x->ending |= end;
+	WRITE_ONCE(x->ending, x->ending || end);
 	spin_unlock(&x->lock);
 	return end;
 }
@@ -318,6 +318,28 @@ void hawk_export_revoke_mem(struct hawk_mem *m, bool all, u64 deadline_ns)
 	while ((as = hawk_as_next(as)))
 		if (as->mem[m->id] == m)
 			hawk_export_revoke_all(as, &want, deadline_ns);
+}
+
+/**
+ * hawk_export_lasts() - has the space an export that does not come to its end just now?
+ * @as: the space
+ *
+ * Context: process; hawk_device.spaces_lock may be held.
+ */
+bool hawk_export_lasts(struct hawk_as *as)
+{
+	struct hawk_dmabuf *x;
+	unsigned long id;
+	bool lasts = false;
+
+	xa_lock(&as->exports);
+	xa_for_each(&as->exports, id, x) {
+		lasts = !READ_ONCE(x->ending);
+		if (lasts)
+			break;
+	}
+	xa_unlock(&as->exports);
+	return lasts;
 }
 
 /* The file is closed: its revocable exports end, the others are nobody's. */

@@ -50,6 +50,8 @@
  * @bytes: size of the dma-buf
  * @npages: its pages
  * @pages: in the dma-buf's order, one reference each until the end
+ * @gone: the page that a kernel mapping made after the revocation leads to, or NULL;
+ *	guarded by what the kernel serialises such mappings with
  * @n: blocks
  * @refs: the blocks, pinned until the end, by rising number
  */
@@ -76,6 +78,7 @@ struct hawk_dmabuf {
 	u64 bytes;
 	u32 npages;
 	struct page **pages;
+	struct page *gone;
 	u32 n;
 	struct hawk_ref *refs;
 };

@@ -12,7 +12,7 @@
  * its file - goes with its last transfer, so a client that dies or gives up leaves
  * nothing but transfers that end by themselves.
  */
-#include "hawk.h"
+#include "gather.h"
 #include "trace.h"
 
 #include <linux/ktime.h>
@@ -247,6 +247,7 @@ void hawk_gather_over(struct hawk_gather_call *c)
 		smp_store_release(&c->over, true);	/* pairs with hawk_gather_wait() */
 		return;
 	}
+	hawk_stats_gather(c);	/* who sees its completion sees it counted */
 	hawk_task_end(c->f, &c->task);
 	hawk_gather_post_end(c);
 }
@@ -290,10 +291,10 @@ static int hawk_gather_now(struct hawk_gather_call *c, struct hawk_gather *arg)
 	arg->done = hawk_gather_results(&c->set, ret == -ETIME ? -ETIME : -ECANCELED, &arg->busy);
 	for (t = 0; t < HAWK_TIERS_MAX && !arg->busy; t++)
 		arg->tier[t].ns = hawk_gather_ns(c, t);
-	if (ret == -ERESTARTSYS && !arg->done && !arg->busy)
-		ret = -ERESTARTSYS;
-	else
+	if (ret != -ERESTARTSYS || arg->done || arg->busy) {
+		hawk_stats_gather(c);
 		ret = hawk_gather_copy_out(c, arg);
+	}
 	hawk_gather_put(c);
 	return ret;
 }

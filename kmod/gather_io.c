@@ -19,7 +19,7 @@
  *	              ^                  |
  *	              +------ again -----+
  */
-#include "hawk.h"
+#include "gather.h"
 
 #include <linux/blkdev.h>
 #include <linux/crc32c.h>

@@ -67,6 +67,7 @@ struct io_uring_cmd;
  * @spaces_lock: guards @spaces; taken under no other lock but @lock
  * @spaces: all spaces, hawk_as.node; entries hold no reference
  * @nspaces: spaces not quite gone; the module's exit waits for zero
+ * @ends_wait: for a space to be gone
  * @wq: ends of moves and leases; nothing on it waits for a move
  * @batch_wq: asynchronous batches, which wait for moves and for cleaning
  * @clean_wq: cleaning of chunks; nothing on it takes @lock, so it may be waited
@@ -83,6 +84,10 @@ struct io_uring_cmd;
  *	Held while moves are waited for, so nothing that ends them takes it; callers
  *	from user space take it by hawk_drain_lock()
  * @drain_wait: those callers, while another has it
+ * @lent_lock: serialises the making of spaces by taking back from others (lent.c); taken
+ *	before @drain_lock, by hawk_lent_lock()
+ * @lent_wait: who waits for it
+ * @min_percent: what the minima of one user may be of a tier if others use it (sysfs)
  * @drain_plan: moves of the drain under way
  * @reclaim_pass: number of the pass of @reclaim
  * @reclaim: moves chunks to where they are wanted (reclaim.c)
@@ -100,6 +105,7 @@ struct hawk_device {
 	spinlock_t spaces_lock;
 	struct list_head spaces;
 	atomic_t nspaces;
+	wait_queue_head_t ends_wait;
 	struct workqueue_struct *wq;
 	struct workqueue_struct *batch_wq;
 	struct workqueue_struct *clean_wq;
@@ -112,6 +118,9 @@ struct hawk_device {
 	struct delayed_work pool_commit;
 	struct mutex drain_lock;
 	wait_queue_head_t drain_wait;
+	struct mutex lent_lock;
+	wait_queue_head_t lent_wait;
+	unsigned int min_percent;
 	struct hawk_plan drain_plan;
 	u64 reclaim_pass;
 	struct delayed_work reclaim;
@@ -184,12 +193,16 @@ struct hawk_host_chunk {
  * @exported_bytes: pinned by exports
  * @reclaimed_bytes: taken from spaces that went on living
  * @shrink_pages: pages that the shrinker has asked for and not got yet
+ * @ended: spaces with a part in it that are gone, ever; written under hawk_device.lock
  * @lost: the memory is gone by surprise: no transfer, no page of it any more
  * @gone: removed: its id may be another tier's.  Spaces that had a quota in it keep
  *	this structure
  * @released: @ops->release has been called
  * @writeback_permille: clean or free frames wanted per 1024 (sysfs, host)
  * @clean: takes care of chunks that left their owner
+ * @unclean: this time it could not zero one; only @clean's
+ * @clean_slower: pauses in a row after which that was so, 0: it could; only @clean's
+ * @clean_at: when the present pause is over, jiffies, if @clean_slower; only @clean's
  */
 struct hawk_mem {
 	struct kobject kobj;
@@ -210,14 +223,19 @@ struct hawk_mem {
 	atomic64_t exported_bytes;
 	atomic64_t reclaimed_bytes;
 	atomic_long_t shrink_pages;
+	unsigned int ended;
 	bool lost;
 	bool gone;
 	bool released;
 	unsigned int writeback_permille;
 	struct delayed_work clean;
+	bool unclean;
+	int clean_slower;
+	unsigned long clean_at;
 };
 
 void hawk_mem_clean_soon(struct hawk_mem *m);
+void hawk_mem_unclean(struct hawk_mem *m, u32 chunk, int err);
 void hawk_mem_remove_all(void);
 struct hawk_mem *hawk_mem_find(u32 tier);
 int hawk_mem_remove(struct hawk_mem *m);
@@ -255,11 +273,13 @@ struct hawk_mem_count {
  * @op: batch calls
  * @read: moves from flash by tier
  * @write: moves to flash by tier
+ * @gather: gathers
  */
 struct hawk_as_count {
 	struct hawk_hist op[HAWK_OPS];
 	struct hawk_hist read[HAWK_TIERS_MAX];
 	struct hawk_hist write[HAWK_TIERS_MAX];
+	struct hawk_hist gather;
 };
 
 /**
@@ -280,6 +300,7 @@ struct hawk_as_stats {
 };
 
 struct hawk_as;
+struct hawk_gather_call;	/* gather.h */
 struct hawk_job;
 struct seq_file;
 
@@ -289,6 +310,7 @@ int hawk_stats_map(struct hawk_as *as);
 void hawk_stats_unmap(struct hawk_as *as);
 void hawk_stats_refresh(struct hawk_as *as);
 void hawk_stats_batch(struct hawk_job *job);
+void hawk_stats_gather(const struct hawk_gather_call *c);
 void hawk_stats_move(const struct hawk_io *io, u64 latency);
 void hawk_stats_show(struct seq_file *m);
 
@@ -313,6 +335,7 @@ void hawk_stats_show(struct seq_file *m);
  * @vtlb: its translations, mapped read-only into clients
  * @mem: memory of the tiers in which it was given a quota, referenced; set before the
  *	space is known to anybody.  A tier that is removed by force stays here as well
+ * @min: its minima, chunks by tier
  * @memcg: memory cgroup of its creator, which pays for its memory
  * @map_lock: guards @mappers, @void_tiers and which slots of the windows hold a chunk:
  *	a fault holds it for reading from the look-up of a frame until the frame is
@@ -356,6 +379,7 @@ struct hawk_as {
 	struct delayed_work idle;
 	void *vtlb;
 	struct hawk_mem *mem[HAWK_TIERS_MAX];
+	u32 min[HAWK_TIERS_MAX];
 	struct mem_cgroup *memcg;
 	struct rw_semaphore map_lock;
 	struct list_head mappers;
@@ -387,7 +411,16 @@ void hawk_as_unlink_all(void);
 void hawk_as_put(struct hawk_as *as);
 void hawk_as_detach(struct hawk_as *as);
 struct hawk_as *hawk_as_next(struct hawk_as *prev);
+bool hawk_as_wait_ends(const struct hawk_mem *m, unsigned int seen, unsigned long until);
+int hawk_as_wait_dying(const struct hawk_mem *m);
+u64 hawk_as_minima(const struct hawk_mem *m, kuid_t uid);
 bool hawk_as_settle(struct hawk_as *as);
+
+/* Context: hawk_device.lock held. */
+static inline bool hawk_as_named(const struct hawk_as *as)
+{
+	return !list_empty(&as->name_node);
+}
 
 static inline struct hawk_as *hawk_as_get(struct hawk_as *as)
 {
@@ -432,6 +465,7 @@ bool hawk_cq_readable(struct hawk_cq *cq);
  *	lease against its release.  Taken before hawk_device.lock
  * @inode: whose address_space its mappings are found through
  * @as: its space; set once (release), read without a lock (acquire)
+ * @binding: a call makes a space for it, and @lock is not held meanwhile
  * @node: in hawk_as.mappers
  * @cq: its completion ring; set once (release), read without a lock (acquire)
  * @writable: it may change the space: open for writing, and permitted by the
@@ -456,6 +490,7 @@ struct hawk_file {
 	struct mutex lock;
 	struct inode *inode;
 	struct hawk_as *as;
+	bool binding;
 	struct list_head node;
 	struct hawk_cq *cq;
 	bool writable;
@@ -519,6 +554,7 @@ void hawk_memlock_uncharge(struct hawk_file *f, unsigned long blocks);
  * @f: its file
  * @id: in hawk_file.leases
  * @expire: ends it at its deadline
+ * @deadline_ns: CLOCK_MONOTONIC, nanoseconds
  * @n: blocks
  * @ref: the blocks
  */
@@ -526,6 +562,7 @@ struct hawk_lease {
 	struct hawk_file *f;
 	u32 id;
 	struct delayed_work expire;
+	u64 deadline_ns;
 	u32 n;
 	struct hawk_ref ref[];
 };
@@ -566,6 +603,7 @@ int hawk_ioc_tier_info(struct hawk_file *f, void *arg);
 int hawk_ioc_tier_admit(struct hawk_file *f, void *arg);
 int hawk_ioc_pin_query(struct hawk_file *f, void *arg);
 int hawk_ioc_cancel(struct hawk_file *f, void *arg);
+int hawk_ioc_gather(struct hawk_file *f, void *data);
 
 /* ---- asynchronous work of a file (async.c) ---- */
 
@@ -804,85 +842,6 @@ void hawk_stage_free(struct hawk_io *io);
 struct hawk_provider_xfer *hawk_io_xfer(struct hawk_io *io, u64 off, bool write);
 void hawk_io_failed(struct hawk_mem *m, bool write, u32 bytes, u64 off, int ret);
 
-/* ---- gathers (gather.c, gather_io.c) ---- */
-
-struct hawk_gather_call;
-
-/**
- * struct hawk_gather_io - one transfer of a gather
- * @io: how it is made; its move tells the driver where
- * @c: the gather, referenced
- * @at: first place in the buffer
- * @n: places, neighbours in their tier
- * @again: place that is being read again, through staging pages
- */
-struct hawk_gather_io {
-	struct hawk_io io;
-	struct hawk_gather_call *c;
-	u32 at;
-	u32 n;
-	u32 again;
-};
-
-/**
- * struct hawk_gather_call - a gather under way
- * @ref: the caller or the work queue, and every transfer
- * @f: the file, referenced
- * @as: its space
- * @task: how it is told to stop
- * @set: rows, blocks, places
- * @deadline_ns: when no transfer begins any more, 0: none
- * @lists: lists that the rows are of
- * @pid: the process that asked, for traces
- * @called: when it did, nanoseconds
- * @async: results go to the ring
- * @left: transfers not ended, and one while they are being started
- * @over: @left is 0 and the buffer has been let go (release); its caller waits for it
- * @page: the buffer's pages, pinned until @left is 0
- * @bv: the same for drivers
- * @npages: how many
- * @charged: blocks charged to RLIMIT_MEMLOCK for them
- * @run: the transfers
- * @nruns: how many
- * @start: when the first began, nanoseconds
- * @end: when the last one of a tier ended, nanoseconds
- * @moved: blocks that came
- * @error: why one did not, a negative errno; 0: all did until now
- * @work: runs an asynchronous one
- */
-struct hawk_gather_call {
-	struct kref ref;
-	struct hawk_file *f;
-	struct hawk_as *as;
-	struct hawk_task task;
-	struct hawk_gather_set set;
-	u64 deadline_ns;
-	u32 lists;
-	u32 pid;
-	u64 called;
-	bool async;
-	atomic_t left;
-	bool over;
-	struct page **page;
-	struct bio_vec *bv;
-	u32 npages;
-	u32 charged;
-	struct hawk_gather_io *run;
-	u32 nruns;
-	u64 start;
-	u64 end[HAWK_TIERS_MAX];
-	atomic_t moved;
-	int error;
-	struct work_struct work;
-};
-
-int hawk_ioc_gather(struct hawk_file *f, void *data);
-void hawk_gather_put(struct hawk_gather_call *c);
-void hawk_gather_over(struct hawk_gather_call *c);
-int hawk_gather_runs(struct hawk_gather_call *c, struct hawk_gather *arg);
-void hawk_gather_start(struct hawk_gather_call *c);
-int hawk_gather_wait(struct hawk_gather_call *c);
-
 /* ---- traces (trace.c) ---- */
 
 /* Why there was no room. */
@@ -890,8 +849,9 @@ enum hawk_refuse {
 	HAWK_REFUSE_QUOTA,	/* the space owns all that it may of the tier */
 	HAWK_REFUSE_TIER,	/* the tier has no free chunk */
 	HAWK_REFUSE_LIDS,	/* the space has no LID left for FORK */
-	HAWK_REFUSE_MIN,	/* a new space's minimum is more than what is free */
+	HAWK_REFUSE_MIN,	/* a new space's minimum and all others are more than the tier */
 	HAWK_REFUSE_MEMLOCK,	/* more would be pinned than RLIMIT_MEMLOCK allows */
+	HAWK_REFUSE_LENT,	/* others have a minimum above theirs, and cannot give it back */
 };
 
 /**
@@ -921,6 +881,7 @@ struct hawk_refusal {
 void hawk_trace_note(void *owner, const struct hawk_note *note);
 void hawk_trace_refusal(const struct hawk_job *job, const struct hawk_item *it, int ret);
 void hawk_trace_refuse_min(const struct hawk_as *as, const struct hawk_space_create *arg);
+void hawk_trace_refuse_lent(const struct hawk_as *as, u32 tier, u32 lacks);
 void hawk_trace_refuse_memlock(const struct hawk_file *f, unsigned long pages,
 			       unsigned long limit, unsigned long used);
 
@@ -937,6 +898,11 @@ void hawk_reclaim_exit(void);
 void hawk_reclaim_starved(struct hawk_as *as);
 void hawk_reclaim_want(struct hawk_as *as);
 void hawk_reclaim_stuck(struct hawk_as *as);
+bool hawk_reclaim_one(struct hawk_mem *m, s64 least, struct hawk_as *claim);
+int hawk_lent_lock(void);
+void hawk_lent_unlock(void);
+int hawk_lent_take_back(struct hawk_as *as);
+int hawk_mutex_wait(struct mutex *lock, wait_queue_head_t *wait);
 int hawk_mem_force_out(struct hawk_mem *m, bool tell);
 int hawk_drain_lock(void);
 void hawk_drain_unlock(void);
@@ -962,6 +928,7 @@ bool hawk_export_yield(struct hawk_as *as, u64 lid, u64 deadline_ns);
 bool hawk_export_relieve(struct hawk_file *f, u64 deadline_ns);
 void hawk_export_revoke_mem(struct hawk_mem *m, bool all, u64 deadline_ns);
 void hawk_export_close(struct hawk_file *f);
+bool hawk_export_lasts(struct hawk_as *as);
 
 /* ---- sequences (seq.c, compact.c) ---- */
 

@@ -22,11 +22,22 @@ void hawk_lease_end(struct hawk_lease *l)
 	kvfree(l);
 }
 
+static u64 hawk_lease_left(const struct hawk_lease *l)
+{
+	u64 now = ktime_get_ns();
+
+	return l->deadline_ns > now ? l->deadline_ns - now : 0;
+}
+
 static void hawk_lease_expire(struct work_struct *work)
 {
 	struct hawk_lease *l = container_of(to_delayed_work(work), struct hawk_lease, expire);
+	u64 left = hawk_lease_left(l);
 
-	if (xa_cmpxchg(&l->f->leases, l->id, l, NULL, 0) == l)
+	/* jiffies may have stood still when it was queued: then it comes too early */
+	if (left)
+		queue_delayed_work(hawk_dev.wq, &l->expire, hawk_delay(left));
+	else if (xa_cmpxchg(&l->f->leases, l->id, l, NULL, 0) == l)
 		hawk_lease_end(l);
 }
 
@@ -55,18 +66,17 @@ struct hawk_lease *hawk_lease_alloc(struct hawk_file *f, u32 max)
  */
 int hawk_lease_start(struct hawk_lease *l, u64 deadline_ns)
 {
-	u64 now = ktime_get_ns();
-	u64 left = deadline_ns > now ? deadline_ns - now : 0;
 	struct hawk_file *f = l->f;
 	int ret;
 
+	l->deadline_ns = deadline_ns;
 	/* Another thread may guess the id, but not end it before its timer runs. */
 	mutex_lock(&f->lock);
 	ret = xa_alloc_cyclic(&f->leases, &l->id, l, XA_LIMIT(1, INT_MAX), &f->lease_next,
 			      GFP_KERNEL);
 	if (ret >= 0) {
 		ret = l->id;
-		queue_delayed_work(hawk_dev.wq, &l->expire, hawk_delay(left));
+		queue_delayed_work(hawk_dev.wq, &l->expire, hawk_delay(hawk_lease_left(l)));
 	}
 	mutex_unlock(&f->lock);
 	return ret;

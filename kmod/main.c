@@ -94,6 +94,10 @@ static int __init hawk_init(void)
 	BUILD_BUG_ON(PAGE_SIZE != HAWK_FRAME_ALIGN);
 	mutex_init(&hawk_dev.lock);
 	spin_lock_init(&hawk_dev.spaces_lock);
+	init_waitqueue_head(&hawk_dev.ends_wait);
+	mutex_init(&hawk_dev.lent_lock);
+	init_waitqueue_head(&hawk_dev.lent_wait);
+	hawk_dev.min_percent = 50;
 	INIT_LIST_HEAD(&hawk_dev.names);
 	INIT_LIST_HEAD(&hawk_dev.spaces);
 
@@ -171,7 +175,7 @@ static void __exit hawk_exit(void)
 	flush_workqueue(hawk_dev.batch_wq);
 	hawk_as_unlink_all();
 	/* A move in flight holds its space, and its I/O the memory of the tiers. */
-	wait_var_event(&hawk_dev.nspaces, !atomic_read(&hawk_dev.nspaces));
+	wait_event(hawk_dev.ends_wait, !atomic_read(&hawk_dev.nspaces));
 	flush_workqueue(hawk_dev.wq);
 	hawk_import_stop();
 	hawk_reclaim_exit();

@@ -64,8 +64,9 @@ bool hawk_pm_enter(void)
 
 /*
  * Wait until the system is awake.  Nothing to interrupt it for: it is asleep itself
- * but for moments.  UNSAFE: the removal of a tier waits here with drain_lock held.  Who
- * waits for that can be frozen too, see hawk_drain_lock(), or is a worker, which is not.
+ * but for moments.  UNSAFE: the removal of a tier, and the making of a space that takes
+ * its minimum back from others, wait here with drain_lock held.  Who waits for that can be
+ * frozen too, see hawk_drain_lock(), or is a worker, which is not.
  */
 void hawk_pm_wait(void)
 {

@@ -5,12 +5,13 @@
  *	to a space	that had to evict because the tier was full: from the one that
  *			has most above its minimum, as long as that is 2 more than
  *			the one that gets it has
+ *	to a new space	whose minimum is not free: lent.c
  *	to the system	when it needs memory: the shrinker of host tiers
  *	to nobody	when a tier leaves, by order or because it is lost
  *
- * One worker does the first two and tiers that are lost; the caller of
- * HAWK_IOC_TIER_REMOVE waits for what he has ordered.  All of it happens under
- * drain_lock: at most one chunk of the device is being drained.
+ * One worker does the first, the third and tiers that are lost; the callers of
+ * HAWK_IOC_SPACE_CREATE and HAWK_IOC_TIER_REMOVE wait for what they have ordered.  All of
+ * it happens under drain_lock: at most one chunk of the device is being drained.
  */
 #include "hawk.h"
 
@@ -22,7 +23,9 @@
 #define HAWK_CLAIM_MS	5000	/* how long a chunk is kept for a space that starved */
 
 /**
- * hawk_drain_lock() - take hawk_device.drain_lock, in a call from user space
+ * hawk_mutex_wait() - take a mutex that is held for long, in a call from user space
+ * @lock: the mutex
+ * @wait: woken by whoever unlocks it
  *
  * Whoever has it may wait for moves, also while the system goes to sleep and until it
  * is awake again: so who waits for it can be killed, and be frozen, which a waiter in
@@ -30,10 +33,20 @@
  *
  * Return: 0 or -EINTR.
  */
+int hawk_mutex_wait(struct mutex *lock, wait_queue_head_t *wait)
+{
+	return wait_event_state(*wait, mutex_trylock(lock),
+				(TASK_KILLABLE | TASK_FREEZABLE)) ? -EINTR : 0;
+}
+
+/**
+ * hawk_drain_lock() - take hawk_device.drain_lock, in a call from user space
+ *
+ * Return: 0 or -EINTR.
+ */
 int hawk_drain_lock(void)
 {
-	return wait_event_state(hawk_dev.drain_wait, mutex_trylock(&hawk_dev.drain_lock),
-				(TASK_KILLABLE | TASK_FREEZABLE)) ? -EINTR : 0;
+	return hawk_mutex_wait(&hawk_dev.drain_lock, &hawk_dev.drain_wait);
 }
 
 /* Context: hawk_device.drain_lock held. */
@@ -135,8 +148,18 @@ static struct hawk_as *hawk_reclaim_donor(struct hawk_mem *m, s64 least)
 	return best;
 }
 
-/* One chunk of the tier from whoever has most.  Return: false: nobody can give one. */
-static bool hawk_reclaim_one(struct hawk_mem *m, s64 least, struct hawk_as *claim)
+/**
+ * hawk_reclaim_one() - take one chunk of a tier from whoever has most above his minimum
+ * @m: the tier
+ * @least: that is at least this many
+ * @claim: keep it for this space, or NULL
+ *
+ * Who cannot give one is not asked again in this hawk_device.reclaim_pass.
+ *
+ * Context: hawk_device.drain_lock held; waits for moves.
+ * Return: false: nobody can give one.
+ */
+bool hawk_reclaim_one(struct hawk_mem *m, s64 least, struct hawk_as *claim)
 {
 	struct hawk_as *donor;
 	int ret;
@@ -223,10 +246,10 @@ static void hawk_reclaim_work(struct work_struct *work)
 	u32 t;
 
 	mutex_lock(&hawk_dev.drain_lock);
-	hawk_dev.reclaim_pass++;
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		struct hawk_mem *m = hawk_mem_find(t);
 
+		hawk_dev.reclaim_pass++;
 		hawk_reclaim_share(m, t);
 		if (!m)
 			continue;

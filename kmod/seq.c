@@ -15,6 +15,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#define HAWK_SEQ_TRIES	64	/* of an operation, if what is given back does not help */
 #define HAWK_REAP_LIDS	256	/* LIDs looked at before others may run */
 #define HAWK_CLOSE_LOOKS	256	/* of these by close(), which cannot be killed */
 
@@ -79,15 +80,41 @@ static void hawk_seq_resolve(struct hawk_seq_op *op, u32 last)
 		op->src = last;
 }
 
+/*
+ * What only waits to be given back is no reason to refuse an operation: that is done
+ * first, by us or by another thread that is at it, however long he takes.  Tries are
+ * counted when neither is at it: pins that end all the time may be of no use to us.
+ */
+static void hawk_seq_try(struct hawk_file *f, struct hawk_seq_op *op)
+{
+	struct hawk_space *s = f->as->space;
+	u32 tries = 0, frames = 0, before;
+
+	while (hawk_seq_do(s, f->id, op) == -EAGAIN && tries < HAWK_SEQ_TRIES) {
+		before = frames;
+		if (!hawk_seq_reap_all(f->as, &frames))
+			break;
+		if (hawk_seq_reaping(s))
+			schedule_timeout_killable(1);
+		else if (frames == before)
+			tries++;
+	}
+	if (op->status == -EAGAIN)
+		op->status = -ENOSPC;
+	op->frames = frames;
+}
+
 static void hawk_seq_one(struct hawk_file *f, struct hawk_seq_op *op, u32 *last)
 {
 	struct hawk_as *as = f->as;
 
 	hawk_seq_resolve(op, *last);
-	hawk_seq_do(as->space, f->id, op);
+	hawk_seq_try(f, op);
 	*last = op->status && hawk_seq_makes(op) ? HAWK_SEQ_LAST : op->seq;
 	if (!hawk_seq_reap_all(as, &op->frames) || (!op->status && hawk_seq_leaves(op)))
 		hawk_tidy_soon(as);
+	if (op->status)
+		op->frames = 0;	/* they were others' */
 	trace_hawk_seq(as->id, op);
 }
 

@@ -6,6 +6,10 @@
  * hold their file, so when a space ends nobody can reach its frames through a
  * page table any more.  Only its chunks remain then, dirty, for the cleaner.
  *
+ * A new space has its minima before anybody can use it.  If others own too much above
+ * theirs, its maker takes that back (reclaim.c) while the space is in the list already,
+ * so that a tier which leaves meets it, but has no name yet and is in no file.
+ *
  * A name ends once: by destroy, by idleness or with the module.  Whoever takes it
  * out of hawk_device.names puts its reference.
  */
@@ -53,22 +57,26 @@ static void hawk_as_release(struct kref *ref)
 	struct hawk_as *as = container_of(ref, struct hawk_as, ref);
 	u32 t;
 
-	spin_lock(&hawk_dev.spaces_lock);
-	list_del(&as->node);
-	spin_unlock(&hawk_dev.spaces_lock);
 	trace_hawk_space_destroy(as->id, &as->info);
 	hawk_stats_exit(as);
 
 	hawk_pool_end(as);
 	hawk_dev_lock();
+	/* Not before: ends.c looks for those that still own something. */
+	spin_lock(&hawk_dev.spaces_lock);
+	list_del(&as->node);
+	spin_unlock(&hawk_dev.spaces_lock);
 	hawk_space_destroy(as->space);
-	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		if (as->mem[t])
-			hawk_mem_clean_soon(as->mem[t]);
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		if (!as->mem[t])
+			continue;
+		WRITE_ONCE(as->mem[t]->ended, as->mem[t]->ended + 1);
+		hawk_mem_clean_soon(as->mem[t]);
+	}
 	mutex_unlock(&hawk_dev.lock);
 	hawk_as_free(as);
-	if (atomic_dec_and_test(&hawk_dev.nspaces))
-		wake_up_var(&hawk_dev.nspaces);
+	atomic_dec(&hawk_dev.nspaces);
+	wake_up_all(&hawk_dev.ends_wait);
 }
 
 /* May end the space: takes hawk_device.lock and sleeps. */
@@ -78,12 +86,6 @@ void hawk_as_put(struct hawk_as *as)
 }
 
 /* ---- idle named spaces ---- */
-
-static bool hawk_as_named(const struct hawk_as *as)
-{
-	lockdep_assert_held(&hawk_dev.lock);
-	return !list_empty(&as->name_node);
-}
 
 /* Nanoseconds until it has been idle for long enough; U64_MAX: it is in use. */
 static u64 hawk_as_idle_left(const struct hawk_as *as)
@@ -141,49 +143,6 @@ void hawk_as_detach(struct hawk_as *as)
 	}
 	mutex_unlock(&hawk_dev.lock);
 	hawk_as_put(as);
-}
-
-/* ---- all spaces ---- */
-
-/**
- * hawk_as_next() - walk all spaces
- * @prev: the last one, whose reference is put, or NULL
- *
- * Return: the next one, referenced, or NULL at the end.  May sleep.
- */
-struct hawk_as *hawk_as_next(struct hawk_as *prev)
-{
-	struct hawk_as *as = prev, *found = NULL;
-
-	spin_lock(&hawk_dev.spaces_lock);
-	as = list_prepare_entry(as, &hawk_dev.spaces, node);
-	list_for_each_entry_continue(as, &hawk_dev.spaces, node) {
-		if (kref_get_unless_zero(&as->ref)) {
-			found = as;
-			break;
-		}
-	}
-	spin_unlock(&hawk_dev.spaces_lock);
-	if (prev)
-		hawk_as_put(prev);
-	return found;
-}
-
-/**
- * hawk_as_settle() - wait until chunks left by ended spaces have been zeroed
- * @as: look at the tiers that it may use
- *
- * Return: whether there was something to wait for.  Chunks in quarantine stay.
- */
-bool hawk_as_settle(struct hawk_as *as)
-{
-	bool any = false;
-	u32 t;
-
-	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		if (as->mem[t])
-			any |= flush_delayed_work(&as->mem[t]->clean);
-	return any;
 }
 
 /* ---- checks ---- */
@@ -374,8 +333,48 @@ static int hawk_as_check_slots(const struct hawk_space_create *arg)
 	return 0;
 }
 
-/* The engine's side of a space, its memory, its place in the lists. */
-static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg)
+static bool hawk_as_name_taken(const struct hawk_space_create *arg)
+{
+	return arg->flags & HAWK_SPACE_NAMED && hawk_as_find(arg->name);
+}
+
+/* The name is free. */
+static void hawk_as_publish(struct hawk_as *as, const struct hawk_space_create *arg)
+{
+	lockdep_assert_held(&hawk_dev.lock);
+	if (!(arg->flags & HAWK_SPACE_NAMED))
+		return;
+	hawk_as_get(as);
+	list_add_tail(&as->name_node, &hawk_dev.names);
+}
+
+/*
+ * May its maker have minima that others own?  Who may not is refused what is not free: or
+ * anybody could have everybody's blocks evicted, by asking for all there is.
+ */
+static int hawk_as_may_take_back(const struct hawk_as *as)
+{
+	unsigned int percent = READ_ONCE(hawk_dev.min_percent);
+	u32 t;
+
+	lockdep_assert_held(&hawk_dev.lock);
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		const struct hawk_mem *m = as->mem[t];
+
+		if (!m || !as->min[t] ||
+		    (hawk_as_minima(m, as->uid) + as->min[t]) * 100 <= (u64)m->chunks * percent)
+			continue;
+		if (capable(CAP_SYS_RESOURCE))
+			return 0;
+		pr_warn_ratelimited("space %llu is not made: of tier %u the minima of uid %u would be more than %u %%, which other spaces use; min_percent or CAP_SYS_RESOURCE lets it have them\n",
+				    as->id, t, from_kuid(&init_user_ns, as->uid), percent);
+		return -ENOSPC;
+	}
+	return 0;
+}
+
+/* The engine's side of a space, its memory, its place in the list of all. */
+static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg, bool insist)
 {
 	struct hawk_space_params p = {
 		.block_bytes = arg->block_bytes,
@@ -389,19 +388,19 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 		.seqs = arg->seqs,
 		.segs = arg->segs,
 		.shift = arg->flags & HAWK_SPACE_SHIFT,
+		.insist = insist,
 		.vtlb = as->vtlb,
 		.note = hawk_trace_note,
 		.owner = as,
 	};
-	bool named = arg->flags & HAWK_SPACE_NAMED;
 	struct hawk_identity id;
 	u32 t;
 	int ret;
 
 	lockdep_assert_held(&hawk_dev.lock);
-	if (named && hawk_as_find(arg->name))
+	if (hawk_as_name_taken(arg))
 		return -EEXIST;
-	if (named) {
+	if (arg->flags & HAWK_SPACE_NAMED) {
 		hawk_identity_of(arg, from_kuid(&init_user_ns, as->uid), &id);
 		p.identity = &id;
 	}
@@ -410,10 +409,14 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 			return -ENOENT;
 		p.quota_min[t] = hawk_chunks(arg->quota[t].min_bytes);
 		p.quota_max[t] = hawk_chunks(arg->quota[t].max_bytes);
+		as->min[t] = min(p.quota_min[t], p.quota_max[t]);
 		hawk_as_set_mem(as, t, p.quota_max[t] ? hawk_dev.mem[t] : NULL);
 	}
-	ret = named ? hawk_as_check_slots(arg) : 0;
-	ret = ret ?: hawk_space_create(hawk_dev.engine, &p, &as->space);
+	ret = arg->flags & HAWK_SPACE_NAMED ? hawk_as_check_slots(arg) : 0;
+	if (!ret && insist)
+		ret = hawk_as_may_take_back(as);
+	if (!ret)
+		ret = hawk_space_create(hawk_dev.engine, &p, &as->space);
 	if (ret)
 		return ret;
 	ret = hawk_pool_find(as);
@@ -424,10 +427,7 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 	as->info.buckets = hawk_space_buckets(as->space);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		as->info.frames[t] = hawk_space_frames(as->space, t);
-	if (named) {
-		hawk_as_get(as);
-		list_add_tail(&as->name_node, &hawk_dev.names);
-	}
+	trace_hawk_space_create(as->id, &as->info);
 	atomic_inc(&hawk_dev.nspaces);
 	spin_lock(&hawk_dev.spaces_lock);
 	list_add_tail(&as->node, &hawk_dev.spaces);
@@ -435,14 +435,114 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 	return 0;
 }
 
-static int hawk_as_enter_locked(struct hawk_as *as, const struct hawk_space_create *arg)
+/* Its minima are free, or nothing has been done. */
+static int hawk_as_enter_now(struct hawk_as *as, const struct hawk_space_create *arg)
 {
 	int ret;
 
 	hawk_dev_lock();
-	ret = hawk_as_enter(as, arg);
+	ret = hawk_as_enter(as, arg, false);
+	if (!ret)
+		hawk_as_publish(as, arg);
 	mutex_unlock(&hawk_dev.lock);
 	return ret;
+}
+
+/* A space that has not been entered, or could not be. */
+static void hawk_as_discard(struct hawk_as *as)
+{
+	hawk_stats_exit(as);
+	hawk_as_free(as);
+}
+
+static int hawk_as_enter_lent(struct hawk_as *as, const struct hawk_space_create *arg)
+{
+	int ret;
+
+	hawk_dev_lock();
+	ret = hawk_as_enter(as, arg, true);
+	mutex_unlock(&hawk_dev.lock);
+	return ret;
+}
+
+/* The last step: it gets its name, or somebody has been faster. */
+static int hawk_as_name(struct hawk_as *as, const struct hawk_space_create *arg)
+{
+	int ret = 0;
+
+	hawk_dev_lock();
+	if (hawk_as_name_taken(arg))
+		ret = -EEXIST;
+	else
+		hawk_as_publish(as, arg);
+	mutex_unlock(&hawk_dev.lock);
+	return ret;
+}
+
+/* Nothing is kept back for it any more, also if somebody still looks at it. */
+static void hawk_as_give_up(struct hawk_as *as)
+{
+	u32 t;
+
+	hawk_dev_lock();
+	as->files = 0;
+	mutex_unlock(&hawk_dev.lock);
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		hawk_space_leave(as->space, t);
+	hawk_as_put(as);
+}
+
+/*
+ * Others have its minima: they give them back, or there is no space.  One maker at a
+ * time, so no two get half of what both need.  On failure @as is consumed.
+ */
+static int hawk_as_enter_insisting(struct hawk_as *as, const struct hawk_space_create *arg)
+{
+	int ret = hawk_lent_lock();
+
+	if (ret)
+		goto err_discard;
+	ret = hawk_as_enter_lent(as, arg);
+	if (ret)
+		goto err_unlock;
+	ret = hawk_lent_take_back(as) ?: hawk_as_name(as, arg);
+	if (ret)
+		hawk_as_give_up(as);
+	hawk_lent_unlock();
+	return ret;
+
+err_unlock:
+	hawk_lent_unlock();
+	if (ret == -ENOSPC)
+		hawk_trace_refuse_min(as, arg);
+err_discard:
+	hawk_as_discard(as);
+	return ret;
+}
+
+/* Return: the space with one reference, or an ERR_PTR. */
+static struct hawk_as *hawk_as_make(const struct hawk_space_create *arg)
+{
+	struct hawk_as *as = hawk_as_alloc(arg);
+	int ret;
+
+	if (!as)
+		return ERR_PTR(-ENOMEM);
+	ret = hawk_as_enter_now(as, arg);
+	/* The room may just be that of a space that has ended a moment ago. */
+	if (ret == -EAGAIN && hawk_as_settle(as))
+		ret = hawk_as_enter_now(as, arg);
+	if (ret == -EAGAIN) {
+		ret = hawk_as_enter_insisting(as, arg);
+		return ret ? ERR_PTR(ret) : as;
+	}
+	if (ret == -ENOSPC)
+		hawk_trace_refuse_min(as, arg);
+	if (ret) {
+		hawk_as_discard(as);
+		return ERR_PTR(ret);
+	}
+	return as;
 }
 
 /* Consumes the caller's reference to @as.  @f->lock is held. */
@@ -462,32 +562,22 @@ int hawk_as_create(struct hawk_file *f, struct hawk_space_create *arg)
 	if (ret)
 		return ret;
 	mutex_lock(&f->lock);
-	if (f->as) {
-		ret = -EBUSY;
-		goto out_unlock;
-	}
-	as = hawk_as_alloc(arg);
-	if (!as) {
-		ret = -ENOMEM;
-		goto out_unlock;
-	}
-	ret = hawk_as_enter_locked(as, arg);
-	/* The room may just be that of a space that has ended a moment ago. */
-	if (ret == -ENOSPC && hawk_as_settle(as))
-		ret = hawk_as_enter_locked(as, arg);
-	if (ret == -ENOSPC)
-		hawk_trace_refuse_min(as, arg);
-	if (ret) {
-		hawk_stats_exit(as);
-		hawk_as_free(as);
-		goto out_unlock;
-	}
-	arg->vtlb_bytes = as->info.vtlb_bytes;
-	trace_hawk_space_create(as->id, &as->info);
-	hawk_file_bind(f, as, true);
-out_unlock:
+	ret = f->as || f->binding ? -EBUSY : 0;
+	if (!ret)
+		f->binding = true;
 	mutex_unlock(&f->lock);
-	return ret;
+	if (ret)
+		return ret;
+	/* May take long, and who waits for a mutex can neither be killed nor frozen. */
+	as = hawk_as_make(arg);
+	mutex_lock(&f->lock);
+	f->binding = false;
+	if (!IS_ERR(as)) {
+		arg->vtlb_bytes = as->info.vtlb_bytes;
+		hawk_file_bind(f, as, true);
+	}
+	mutex_unlock(&f->lock);
+	return PTR_ERR_OR_ZERO(as);
 }
 
 static struct hawk_as *hawk_as_get_named(const u8 *name, bool *writable)
@@ -547,7 +637,7 @@ int hawk_as_attach(struct hawk_file *f, const struct hawk_space_attach *arg)
 	if (ret)
 		return ret;
 	mutex_lock(&f->lock);
-	if (f->as) {
+	if (f->as || f->binding) {
 		ret = -EBUSY;
 		goto out_unlock;
 	}

@@ -10,7 +10,7 @@
  *
  * The device counts apart from that, over all spaces: for debugfs.
  */
-#include "hawk.h"
+#include "gather.h"
 #include "trace.h"
 
 #include <linux/ktime.h>
@@ -21,6 +21,7 @@
 
 #define HAWK_STATS_MS	100	/* how old a mapped page may be */
 #define HAWK_HIST_WORDS	(sizeof(struct hawk_hist) / sizeof(u64))
+#define HAWK_OP_GATHER	HAWK_OPS	/* behind the batch calls */
 
 /* Kinds of status of an item. */
 enum hawk_class {
@@ -38,15 +39,15 @@ static const char * const hawk_class_name[HAWK_CLASSES] = {
 	"ok", "miss", "busy", "room", "io", "late", "wrong",
 };
 
-static const char * const hawk_op_name[HAWK_OPS] = {
+static const char * const hawk_op_name[HAWK_OPS + 1] = {
 	"alloc", "put", "lookup", "pin", "unpin", "get", "reload", "fork", "unshare", "free",
-	"translate",
+	"translate", "gather",
 };
 
 /* Of the device, of one CPU. */
 struct hawk_dev_count {
-	u64 calls[HAWK_OPS];
-	u64 items[HAWK_OPS][HAWK_CLASSES];
+	u64 calls[HAWK_OPS + 1];
+	u64 items[HAWK_OPS + 1][HAWK_CLASSES];
 };
 
 static DEFINE_PER_CPU(struct hawk_dev_count, hawk_dev_count);
@@ -89,6 +90,17 @@ static void hawk_hist_add(struct hawk_hist __percpu *h, u64 ns, u64 items, u64 f
 	this_cpu_inc(h->count);
 }
 
+/* A call of the device: @n items by kind of status. */
+static void hawk_dev_add(u32 op, const u32 *n)
+{
+	u32 i;
+
+	this_cpu_inc(hawk_dev_count.calls[op]);
+	for (i = 0; i < HAWK_CLASSES; i++)
+		if (n[i])
+			this_cpu_add(hawk_dev_count.items[op][i], n[i]);
+}
+
 /**
  * hawk_stats_batch() - every item of a batch has its status: count it
  * @job: the batch
@@ -102,11 +114,23 @@ void hawk_stats_batch(struct hawk_job *job)
 	for (i = 0; i < count; i++)
 		n[hawk_class_of(job->items[i].status)]++;
 	hawk_hist_add(&job->as->stats.cpu->op[op], latency, count, count - n[HAWK_CLASS_OK]);
-	this_cpu_inc(hawk_dev_count.calls[op]);
-	for (i = 0; i < HAWK_CLASSES; i++)
-		if (n[i])
-			this_cpu_add(hawk_dev_count.items[op][i], n[i]);
+	hawk_dev_add(op, n);
 	trace_hawk_batch_end(job, latency, n[HAWK_CLASS_OK]);
+}
+
+/**
+ * hawk_stats_gather() - every row of a gather has its status: count it
+ * @c: the gather
+ */
+void hawk_stats_gather(const struct hawk_gather_call *c)
+{
+	u64 latency = ktime_get_ns() - c->called;
+	u32 n[HAWK_CLASSES] = { 0 }, rows = c->set.rows, i;
+
+	for (i = 0; i < rows; i++)
+		n[hawk_class_of(hawk_gather_row(&c->set, i))]++;
+	hawk_hist_add(&c->as->stats.cpu->gather, latency, rows, rows - n[HAWK_CLASS_OK]);
+	hawk_dev_add(HAWK_OP_GATHER, n);
 }
 
 /**
@@ -173,6 +197,7 @@ static void hawk_stats_write(struct hawk_as *as)
 
 	BUILD_BUG_ON(sizeof(st) > sizeof(p->stats));
 	BUILD_BUG_ON(HAWK_STATS_OP(HAWK_IOC_TRANSLATE) >= HAWK_STATS_OPS);
+	BUILD_BUG_ON(PAGE_ALIGN(sizeof(*p)) != 4 * PAGE_SIZE);	/* what clients map */
 	lockdep_assert_held(&as->stats.lock);
 	hawk_space_stats(as->space, &st);
 	WRITE_ONCE(p->seq, p->seq + 1);
@@ -180,6 +205,7 @@ static void hawk_stats_write(struct hawk_as *as)
 	hawk_stats_sum(&p->op[0].count, &c->op[0].count, HAWK_OPS * HAWK_HIST_WORDS);
 	hawk_stats_sum(&p->read[0].count, &c->read[0].count, HAWK_TIERS_MAX * HAWK_HIST_WORDS);
 	hawk_stats_sum(&p->write[0].count, &c->write[0].count, HAWK_TIERS_MAX * HAWK_HIST_WORDS);
+	hawk_stats_sum(&p->gather.count, &c->gather.count, HAWK_HIST_WORDS);
 	memcpy(p->stats, &st, sizeof(st));
 	p->time_ns = ktime_get_ns();
 	smp_wmb();	/* all of it before it is even; pairs with the reader's barrier */
@@ -221,8 +247,9 @@ static int hawk_stats_alloc_page(struct hawk_as *as)
 	lockdep_assert_held(&as->stats.lock);
 	if (as->stats.page)
 		return 0;
-	p = __vmalloc(PAGE_ALIGN(sizeof(*p)),
-		      GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
+	/* the cgroup of who maps it pays; at its limit that is an error, no reason to kill */
+	p = __vmalloc(PAGE_ALIGN(sizeof(*p)), GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN |
+					      __GFP_RETRY_MAYFAIL);
 	if (!p)
 		return -ENOMEM;
 	p->size = sizeof(*p);
@@ -292,7 +319,7 @@ static void hawk_stats_show_op(struct seq_file *m, u32 op)
 	seq_putc(m, '\n');
 }
 
-/* A line per batch call: its calls, its items by kind of status. */
+/* A line per batch call and for gathers: its calls, its items by kind of status. */
 void hawk_stats_show(struct seq_file *m)
 {
 	u32 op, c;
@@ -301,6 +328,6 @@ void hawk_stats_show(struct seq_file *m)
 	for (c = 0; c < HAWK_CLASSES; c++)
 		seq_printf(m, " %12s", hawk_class_name[c]);
 	seq_putc(m, '\n');
-	for (op = 0; op < HAWK_OPS; op++)
+	for (op = 0; op < HAWK_OPS + 1; op++)
 		hawk_stats_show_op(m, op);
 }

@@ -3,6 +3,7 @@
  * sysfs.c - attributes, one value each
  *
  *	/sys/class/misc/hawk/abi_version
+ *	/sys/class/misc/hawk/min_percent
  *	/sys/class/misc/hawk/seq_compact
  *	/sys/class/misc/hawk/tierN/...
  *
@@ -24,6 +25,26 @@ static ssize_t abi_version_show(struct device *dev, struct device_attribute *att
 }
 static DEVICE_ATTR_RO(abi_version);
 
+static ssize_t min_percent_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", READ_ONCE(hawk_dev.min_percent));
+}
+
+static ssize_t min_percent_store(struct device *dev, struct device_attribute *attr,
+				 const char *buf, size_t len)
+{
+	unsigned int percent;
+	int ret = kstrtouint(buf, 10, &percent);
+
+	if (ret)
+		return ret;
+	if (percent > 100)
+		return -EINVAL;
+	WRITE_ONCE(hawk_dev.min_percent, percent);
+	return len;
+}
+static DEVICE_ATTR_RW(min_percent);
+
 static ssize_t seq_compact_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	return sysfs_emit(buf, "%u\n", READ_ONCE(hawk_dev.seq_compact));
@@ -44,6 +65,7 @@ static DEVICE_ATTR_RW(seq_compact);
 
 static struct attribute *hawk_dev_attrs[] = {
 	&dev_attr_abi_version.attr,
+	&dev_attr_min_percent.attr,
 	&dev_attr_seq_compact.attr,
 	NULL,
 };

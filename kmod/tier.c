@@ -6,7 +6,8 @@
  * it.  Chunks that a space has left are dirty: the cleaner of the tier frees or
  * zeroes their memory and gives them back to the engine.  A page that a NIC or
  * another process still holds keeps its chunk in quarantine; the cleaner looks
- * again later.
+ * again later.  So does one that could not be zeroed, but that is tried less and less
+ * often: whoever has the memory is broken or busy, and may be so for long.
  */
 #include "hawk.h"
 #include "pool.h"
@@ -18,6 +19,27 @@
 #include <linux/slab.h>
 
 #define HAWK_CLEAN_RETRY_MS	500	/* how often quarantined chunks are looked at */
+#define HAWK_ENDS_MS	10000	/* for a walk, a transfer, the end of an export */
+#define HAWK_CLEAN_SLOWER	7	/* times that this is doubled at most: 64 s */
+
+/*
+ * When to look again at what is left.  Spaces that end make the cleaner look before a
+ * pause is over: that makes the next one no longer.
+ */
+static unsigned long hawk_mem_clean_delay(struct hawk_mem *m)
+{
+	unsigned long now = jiffies;
+
+	if (!m->unclean)
+		return msecs_to_jiffies(HAWK_CLEAN_RETRY_MS);
+	m->unclean = false;
+	if (!m->clean_slower || time_after_eq(now, m->clean_at)) {
+		m->clean_slower = min(m->clean_slower + 1, HAWK_CLEAN_SLOWER + 1);
+		m->clean_at = now + msecs_to_jiffies(HAWK_CLEAN_RETRY_MS <<
+						     (m->clean_slower - 1));
+	}
+	return m->clean_at - now;
+}
 
 static void hawk_mem_clean(struct work_struct *work)
 {
@@ -32,9 +54,30 @@ static void hawk_mem_clean(struct work_struct *work)
 			held++;
 		cond_resched();
 	}
+	if (m->clean_slower && !m->unclean && !READ_ONCE(m->gone) && !READ_ONCE(m->lost)) {
+		m->clean_slower = 0;
+		pr_info_ratelimited("tier %u: its chunks could be zeroed now\n", m->id);
+	}
 	if (held)
-		queue_delayed_work(hawk_dev.clean_wq, &m->clean,
-				   msecs_to_jiffies(HAWK_CLEAN_RETRY_MS));
+		queue_delayed_work(hawk_dev.clean_wq, &m->clean, hawk_mem_clean_delay(m));
+}
+
+/**
+ * hawk_mem_unclean() - a chunk could not be made fit for another owner
+ * @m: the memory
+ * @chunk: the chunk; stays dirty, and is tried again
+ * @err: why, negative errno
+ *
+ * The log has the first of a row of failures.
+ *
+ * Context: in hawk_mem_ops.clean only.
+ */
+void hawk_mem_unclean(struct hawk_mem *m, u32 chunk, int err)
+{
+	if (!m->clean_slower && !m->unclean)
+		pr_err_ratelimited("tier %u: chunk %u cannot be zeroed: %d; nobody gets it until it can, quarantine_bytes tells how much waits for that\n",
+		       m->id, chunk, err);
+	m->unclean = true;
 }
 
 /* Chunks may have become dirty.  The caller has a reference. */
@@ -250,6 +293,20 @@ int hawk_mem_remove(struct hawk_mem *m)
 	return ret;
 }
 
+/* A caller who has just closed his files need not try again. */
+static int hawk_mem_remove_unused(struct hawk_mem *m)
+{
+	unsigned long until = jiffies + msecs_to_jiffies(HAWK_ENDS_MS);
+	unsigned int seen;
+	int ret;
+
+	do {
+		seen = READ_ONCE(m->ended);
+		ret = hawk_mem_remove(m);
+	} while (ret == -EBUSY && hawk_as_wait_ends(m, seen, until));
+	return ret;
+}
+
 static int hawk_mem_force_now(struct hawk_mem *m)
 {
 	int ret;
@@ -300,7 +357,7 @@ int hawk_ioc_tier_remove(struct hawk_file *f, void *data)
 	else if (arg->flags & HAWK_TIER_REOPEN)
 		ret = hawk_mem_reopen(m);
 	else
-		ret = hawk_mem_remove(m);
+		ret = hawk_mem_remove_unused(m);
 	kobject_put(&m->kobj);
 	return ret;
 }

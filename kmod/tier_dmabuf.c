@@ -24,6 +24,10 @@
  * The buffer is zeroed when it is imported and a chunk when it has left its owner,
  * also before the exporter gets the buffer back.
  *
+ * Whether the buffer is still there is asked by begin_cpu_access: the kernel warns of a
+ * vmap that fails.  It does so all the same if the exporter takes the buffer away between
+ * the two and refuses the vmap: nothing here can prevent that, and the access fails.
+ *
  * Order of locks: hawk_import.access > what the exporter takes, and dma_resv.  Under
  * dma_resv nothing of hawk.ko is taken but the locks of work queues.
  */
@@ -76,6 +80,7 @@ struct hawk_import {
 
 static DEFINE_SPINLOCK(hawk_imports_lock);	/* guards hawk_imports; leaf */
 static LIST_HEAD(hawk_imports);
+static DECLARE_WAIT_QUEUE_HEAD(hawk_imports_wait);	/* for one to leave the list */
 static struct workqueue_struct *hawk_import_wq;
 static bool hawk_import_ends;	/* the module goes: nobody has to hear of a lost tier */
 
@@ -320,8 +325,7 @@ static bool hawk_import_clean(struct hawk_mem *m, u32 chunk)
 	ret = hawk_import_zero(m->import, chunk);
 	if (!ret)
 		return true;
-	pr_err_ratelimited("tier %u: chunk %u cannot be zeroed: %d; nobody gets it\n", m->id,
-			   chunk, ret);
+	hawk_mem_unclean(m, chunk, ret);
 	if (ret == -ENODEV)
 		hawk_import_check_soon(m->import);
 	return false;
@@ -346,6 +350,7 @@ static void hawk_import_release(struct hawk_mem *m)
 	spin_lock(&hawk_imports_lock);
 	list_del(&d->node);
 	spin_unlock(&hawk_imports_lock);
+	wake_up_all(&hawk_imports_wait);
 	dma_buf_put(d->buf);
 	mutex_destroy(&d->access);
 	kfree(d);
@@ -360,7 +365,10 @@ static const struct hawk_mem_ops hawk_import_ops = {
 
 /* ---- the start ---- */
 
-/* Two tiers in one buffer would overwrite each other's blocks. */
+/*
+ * Two tiers in one buffer would overwrite each other's blocks.
+ * Return: 0; -EBUSY; -EAGAIN: it was a tier and is about to be let go.
+ */
 static int hawk_import_claim(struct hawk_import *d)
 {
 	struct hawk_import *other;
@@ -369,11 +377,21 @@ static int hawk_import_claim(struct hawk_import *d)
 	spin_lock(&hawk_imports_lock);
 	list_for_each_entry(other, &hawk_imports, node)
 		if (other->buf == d->buf)
-			ret = -EBUSY;
+			ret = READ_ONCE(other->mem->gone) ? -EAGAIN : -EBUSY;
 	if (!ret)
 		list_add(&d->node, &hawk_imports);
 	spin_unlock(&hawk_imports_lock);
 	return ret;
+}
+
+/* Return: 0, -EBUSY, or -EINTR: the caller is being killed. */
+static int hawk_import_claim_wait(struct hawk_import *d)
+{
+	int ret = -EAGAIN, err;
+
+	err = wait_event_killable(hawk_imports_wait,
+				  ({ ret = hawk_import_claim(d); ret != -EAGAIN; }));
+	return err ? -EINTR : ret;
 }
 
 /* Return: 0, or what &struct hawk_tier_add tells. */
@@ -413,13 +431,15 @@ static int hawk_import_alloc(struct hawk_mem *m, struct dma_buf *buf)
 	INIT_LIST_HEAD(&d->queue);
 	INIT_WORK(&d->work, hawk_import_work);
 	ret = hawk_import_claim(d);
-	if (ret) {
+	if (ret == -EAGAIN)
+		ret = hawk_import_claim_wait(d);
+	if (ret == -EBUSY)
 		pr_err_ratelimited("dma-buf of %s: is a tier already\n", buf->exp_name);
+	if (ret)
 		kfree(d);
-		return ret;
-	}
-	m->import = d;
-	return 0;
+	else
+		m->import = d;
+	return ret;
 }
 
 /*

@@ -98,7 +98,7 @@ void hawk_trace_refusal(const struct hawk_job *job, const struct hawk_item *it, 
 	trace_hawk_quota(&r);
 }
 
-/* A space was not made because the minimum that it wants of a tier is not free. */
+/* A space was not made: its minimum of a tier does not fit beside those of others. */
 void hawk_trace_refuse_min(const struct hawk_as *as, const struct hawk_space_create *arg)
 {
 	struct hawk_refusal r = {
@@ -107,20 +107,41 @@ void hawk_trace_refuse_min(const struct hawk_as *as, const struct hawk_space_cre
 		.pid = current->tgid,
 		.ret = -ENOSPC,
 	};
-	u32 t, total, free;
+	u32 t, total;
 
 	if (!trace_hawk_quota_enabled())
 		return;
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		r.need = arg->quota[t].min_bytes;
-		if (!r.need || hawk_tier_usage(hawk_dev.engine, t, &total, &free, NULL))
+		if (!r.need || hawk_tier_usage(hawk_dev.engine, t, &total, NULL, NULL))
 			continue;
 		r.tier = t;
-		r.use = (u64)(total - free) << HAWK_CHUNK_SHIFT;
+		r.use = (u64)hawk_tier_minima(hawk_dev.engine, t) << HAWK_CHUNK_SHIFT;
 		r.limit = (u64)total << HAWK_CHUNK_SHIFT;
 		if (r.need > r.limit - r.use)
 			break;
 	}
+	trace_hawk_quota(&r);
+}
+
+/* A space was not made: @lacks chunks of its minimum are others', and do not come back. */
+void hawk_trace_refuse_lent(const struct hawk_as *as, u32 tier, u32 lacks)
+{
+	struct hawk_refusal r = {
+		.space = as->id,
+		.need = (u64)lacks << HAWK_CHUNK_SHIFT,
+		.tier = tier,
+		.reason = HAWK_REFUSE_LENT,
+		.pid = current->tgid,
+		.ret = -ENOSPC,
+	};
+	u32 total, free;
+
+	if (!trace_hawk_quota_enabled() ||
+	    hawk_tier_usage(hawk_dev.engine, tier, &total, &free, NULL))
+		return;
+	r.use = (u64)(total - free) << HAWK_CHUNK_SHIFT;
+	r.limit = (u64)total << HAWK_CHUNK_SHIFT;
 	trace_hawk_quota(&r);
 }
 

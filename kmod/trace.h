@@ -16,7 +16,7 @@
 
 #include <linux/tracepoint.h>
 
-#include "hawk.h"
+#include "gather.h"
 
 TRACE_DEFINE_ENUM(HAWK_MOVE_WRITE);
 TRACE_DEFINE_ENUM(HAWK_MOVE_READ);
@@ -64,11 +64,13 @@ TRACE_DEFINE_ENUM(HAWK_REFUSE_QUOTA);
 TRACE_DEFINE_ENUM(HAWK_REFUSE_TIER);
 TRACE_DEFINE_ENUM(HAWK_REFUSE_LIDS);
 TRACE_DEFINE_ENUM(HAWK_REFUSE_MIN);
+TRACE_DEFINE_ENUM(HAWK_REFUSE_LENT);
 TRACE_DEFINE_ENUM(HAWK_REFUSE_MEMLOCK);
 
 #define hawk_show_refusal(reason) \
 	__print_symbolic(reason, { HAWK_REFUSE_QUOTA, "quota" }, { HAWK_REFUSE_TIER, "tier" }, \
 			 { HAWK_REFUSE_LIDS, "lids" }, { HAWK_REFUSE_MIN, "min" }, \
+			 { HAWK_REFUSE_LENT, "lent" }, \
 			 { HAWK_REFUSE_MEMLOCK, "memlock" })
 
 TRACE_DEFINE_ENUM(HAWK_LOCK_DEVICE);

@@ -39,12 +39,32 @@ struct hawk_drafts {
 	uint32_t token_bytes;
 };
 
-static int check_params(const struct hawk_kv *kv, const struct hawk_draft_params *p)
+/* The layout of a block is the space's if the caller leaves it out. */
+static int take_layout(struct hawk_kv *kv, struct hawk_draft_params *p)
 {
-	uint64_t row = (uint64_t)kv->block_tokens * p->token_bytes;
+	struct hawk_space_info info = { .size = sizeof(info) };
+	int ret;
 
+	if (p->planes || p->token_bytes)
+		return 0;
+	ret = kv->h->ops->kv_info(kv, &info);
+	p->planes = info.planes;
+	p->token_bytes = info.token_bytes;
+	return ret;
+}
+
+static int check_params(struct hawk_kv *kv, struct hawk_draft_params *p)
+{
+	int ret = take_layout(kv, p);
+	uint64_t row;
+
+	if (ret)
+		return ret;
+	if (!p->planes && !p->token_bytes)
+		return hawk_fail(-EINVAL, "draft ring: the space was made without planes and token_bytes");
 	if (!p->slots || !p->planes || !p->token_bytes)
 		return hawk_fail(-EINVAL, "draft ring: slots, planes and token_bytes are 1 or more");
+	row = (uint64_t)kv->block_tokens * p->token_bytes;
 	if (row > kv->block_bytes || p->planes > kv->block_bytes / row)
 		return hawk_fail(-EINVAL, "draft ring: %u planes of %u tokens of %u bytes are more than a block of %u bytes",
 				 p->planes, kv->block_tokens, p->token_bytes, kv->block_bytes);
@@ -57,12 +77,13 @@ int hawk_draft_open(struct hawk_kv *kv, const struct hawk_draft_params *p,
 	struct hawk_draft_open o = {
 		.size = sizeof(o), .seq = p->seq ? p->seq : HAWK_DRAFT_NO_SEQ, .slots = p->slots,
 	};
+	struct hawk_draft_params layout = *p;
 	struct hawk_drafts *d;
 	void *mem;
 	int ret;
 
 	*dp = NULL;
-	ret = check_params(kv, p);
+	ret = check_params(kv, &layout);
 	if (ret)
 		return ret;
 	d = calloc(1, sizeof(*d));
@@ -82,8 +103,8 @@ int hawk_draft_open(struct hawk_kv *kv, const struct hawk_draft_params *p,
 		.block_tokens = kv->block_tokens,
 		.block_bytes = kv->block_bytes,
 		.row_blocks = o.row_blocks,
-		.planes = p->planes,
-		.token_bytes = p->token_bytes,
+		.planes = layout.planes,
+		.token_bytes = layout.token_bytes,
 	};
 	*dp = d;
 	return 0;

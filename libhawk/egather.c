@@ -34,6 +34,7 @@ struct egather {
 	struct erun *run;
 	u32 nruns;
 	u32 moved;		/* blocks that came */
+	u64 called;		/* when, ns */
 	u64 start;		/* of the first transfer, ns */
 	u64 end[HAWK_TIERS_MAX];
 	u8 *spare;		/* a block read again, or NULL */
@@ -255,6 +256,7 @@ static struct egather *gather_new(struct ekv *kv, const struct hawk_gather *arg)
 	if (!g)
 		return NULL;
 	g->kv = kv;
+	g->called = now_ns();
 	g->arg = *arg;
 	g->lid = calloc(rows, sizeof(*g->lid));
 	g->set.remap = calloc(rows, sizeof(*g->set.remap));
@@ -321,6 +323,7 @@ void egather_end(struct egather *g)
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (time_of(g, t) > cqe.vt)
 			cqe.vt = time_of(g, t);
+	estats_gather(kv->sp, &g->set, g->called);
 	gather_free(g);
 	ering_post(kv, &cqe);
 }
@@ -367,6 +370,7 @@ static void gather_now(struct egather *g, struct hawk_gather *arg)
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		g->arg.tier[t].ns = time_of(g, t);
 	report(g, arg, -ECANCELED);
+	estats_gather(g->kv->sp, &g->set, g->called);
 	gather_free(g);
 }
 

@@ -69,7 +69,6 @@ static void embed_free(struct embed *e)
 	}
 	hawk_engine_destroy(e->engine);
 	wait_fini(e);
-	pthread_mutex_destroy(&e->drain_lock);
 	pthread_mutex_destroy(&e->admin);
 	pthread_cond_destroy(&e->walked);
 	pthread_mutex_destroy(&e->io_lock);
@@ -134,7 +133,6 @@ static struct embed *embed_new(void)
 		return NULL;
 	}
 	e->base.ops = &embed_ops;
-	pthread_mutex_init(&e->drain_lock, NULL);
 	pthread_mutex_init(&e->admin, NULL);
 	pthread_cond_init(&e->walked, NULL);
 	pthread_mutex_init(&e->io_lock, NULL);

@@ -10,12 +10,12 @@
  *	ekv      a handle on a space, with its pins, leases and ring
  *
  * Locks, in the order in which they may be taken
- *	embed.drain_lock > embed.admin > etier.lock
+ *	the drain (drain_begin()) > embed.admin > etier.lock
  *	embed.lease_lock, pin shards > the engine's
  *	embed.admin, etier.lock > etier.commit_lock
  *	etier.lock > epool.record_lock, a leaf
  *	embed.wait_lock, embed.job_lock, embed.io_lock, embed.keeper_lock, ekv.ring_lock: leaves
- * None but drain_lock is held while blocks are moved; embed_share.c tells who may
+ * None but the drain is held while blocks are moved; embed_share.c tells who may
  * wait for that.
  *
  * Threads: the caller's own does the I/O of its batches.  The keeper ends leases,
@@ -80,6 +80,7 @@ struct ewindow {
 /* Histograms of some threads (estats.c); atomic. */
 struct estat_shard {
 	struct hawk_hist op[HAWK_STATS_OPS];
+	struct hawk_hist gather;
 } __attribute__((aligned(64)));
 
 struct espace {
@@ -91,7 +92,8 @@ struct espace {
 	bool named;		/* registered under its name; embed.admin */
 	bool untidy;		/* sequences have given something up; atomic */
 	u32 starved;		/* tiers in which it wants a chunk, a bit mask; atomic */
-	u64 claimed[HAWK_TIERS_MAX];	/* when one was last taken for it; drain_lock */
+	u64 claimed[HAWK_TIERS_MAX];	/* when one was last taken for it; the drain */
+	u64 refused;		/* embed.pass in which it could give none; the drain */
 	u32 claims;		/* chunks taken for it so far; atomic */
 	struct hawk_space *space;
 	struct hawk_space_create geo;	/* as created */
@@ -151,16 +153,21 @@ struct embed {
 	bool compact;			/* sequences are compacted */
 	u64 kv_id;			/* of the latest handle; embed.admin */
 	pthread_mutex_t admin;		/* serialises making and ending tiers and spaces */
-	pthread_mutex_t drain_lock;	/* one chunk is emptied at a time */
+	u64 pass;			/* searches for who can give a chunk; the drain */
 	struct etier tier[HAWK_TIERS_MAX];
 	struct espace *spaces;
-	pthread_cond_t walked;		/* a walker has left a space; embed.admin */
+	pthread_cond_t walked;		/* a walker has left a space, or it is gone; embed.admin */
 
 	pthread_mutex_t wait_lock;	/* with wait_cond: sleeping for moves (wait.c) */
 	pthread_cond_t wait_cond;
 	u32 moved;			/* atomic: moves completed so far */
 	u32 planners;			/* atomic: threads that plan or move */
-	u32 waiters;			/* atomic: of these asleep */
+	u32 waiters;			/* atomic: of these in moved_wait() */
+	u32 asleep;			/* of these asleep since @moved is @asleep_at; wait_lock */
+	u32 asleep_at;			/* wait_lock */
+	bool draining;			/* one chunk is emptied at a time; wait_lock */
+	bool drain_share;		/* the keeper was sent away by that; wait_lock */
+	pthread_cond_t drain_cond;	/* it is over; wait_lock */
 
 	pthread_mutex_t io_lock;	/* guards io_free */
 	struct eio *io_free;
@@ -229,6 +236,7 @@ bool espace_grew(struct espace *sp, int ret);
 
 /* estats.c */
 void estats_batch(struct espace *sp, unsigned int op, const struct hawk_batch *b, u64 start);
+void estats_gather(struct espace *sp, const struct hawk_gather_set *set, u64 start);
 int embed_kv_stats_page(struct hawk_kv *kv, struct hawk_stats_page *page);
 
 /* embed_share.c */
@@ -236,6 +244,7 @@ void share_note(struct espace *sp);
 void share_all(struct embed *e);
 u32 share_count(struct espace *sp);
 bool share_now(struct espace *sp, u32 seen);
+int share_repay(struct espace *sp);
 int embed_tier_empty(struct embed *e, u32 tier);
 int embed_tier_reopen(struct embed *e, u32 tier);
 
@@ -292,6 +301,10 @@ void planner_leave(struct embed *e);
 u32 moved_count(struct embed *e);
 void moved_note(struct embed *e);
 int moved_wait(struct embed *e, u32 seen, u64 deadline);
+void drain_begin(struct embed *e);
+void drain_end(struct embed *e);
+bool drain_try(struct embed *e, bool keeper);
+void drain_leave(struct embed *e);
 
 /* eio.c, move.c */
 struct eio;

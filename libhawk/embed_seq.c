@@ -7,9 +7,12 @@
  * the keeper looks again (embed_compact.c).
  */
 #include <errno.h>
+#include <time.h>
 
 #include "embed.h"
 
+#define TRIES		64	/* of an operation, if what is given back does not help */
+#define LOOK_NS		1000000	/* between looks, while another thread gives back */
 #define REAP_LIDS	1024	/* per call of the engine, which holds locks for so long */
 
 /* Give back all blocks that no sequence shows any more; their number is added. */
@@ -53,6 +56,30 @@ static void resolve(struct hawk_seq_op *op, u32 last)
 		op->src = last;
 }
 
+/*
+ * What only waits to be given back is no reason to refuse an operation: that is done
+ * first, by us or by another thread that is at it, however long he takes.  Tries are
+ * counted when neither is at it: pins that end all the time may be of no use to us.
+ */
+static void try(struct ekv *kv, struct hawk_seq_op *op)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_NS };
+	struct hawk_space *s = kv->sp->space;
+	u32 tries = 0, frames = 0, before;
+
+	while (hawk_seq_do(s, kv->id, op) == -EAGAIN && tries < TRIES) {
+		before = frames;
+		seqs_reap(kv->sp, &frames);
+		if (hawk_seq_reaping(s))
+			nanosleep(&pause, NULL);
+		else if (frames == before)
+			tries++;
+	}
+	if (op->status == -EAGAIN)
+		op->status = -ENOSPC;
+	op->frames = frames;
+}
+
 int embed_seq(struct hawk_kv *base, struct hawk_seq_batch *b)
 {
 	struct hawk_seq_op *op = (struct hawk_seq_op *)(uintptr_t)b->ops;
@@ -64,9 +91,11 @@ int embed_seq(struct hawk_kv *base, struct hawk_seq_batch *b)
 	b->done = 0;
 	for (i = 0; i < b->count; i++, op++) {
 		resolve(op, last);
-		hawk_seq_do(kv->sp->space, kv->id, op);
+		try(kv, op);
 		last = op->status && makes(op) ? HAWK_SEQ_LAST : op->seq;
 		seqs_reap(kv->sp, &op->frames);
+		if (op->status)
+			op->frames = 0;	/* they were others' */
 		b->done += !op->status;
 		if (!op->status && leaves(op))
 			untidy(kv->sp);

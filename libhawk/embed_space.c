@@ -55,6 +55,7 @@ static bool put_locked(struct espace *sp)
 		;
 	*pp = sp->next;
 	espace_free(sp);
+	pthread_cond_broadcast(&e->walked);
 	return true;
 }
 
@@ -155,7 +156,7 @@ static int open_windows(struct embed *e, struct espace *sp)
 	return ret;
 }
 
-static int espace_init(struct embed *e, struct espace *sp)
+static int espace_init(struct embed *e, struct espace *sp, bool insist)
 {
 	const struct hawk_space_create *c = &sp->geo;
 	struct hawk_space_params p = {
@@ -170,6 +171,7 @@ static int espace_init(struct embed *e, struct espace *sp)
 		.seqs = c->seqs,
 		.segs = c->segs,
 		.shift = c->flags & HAWK_SPACE_SHIFT,
+		.insist = insist,
 	};
 	struct hawk_identity id;
 	int ret;
@@ -196,33 +198,49 @@ static int espace_init(struct embed *e, struct espace *sp)
 		ret = open_windows(e, sp);
 	if (!ret)
 		ret = epool_find(sp);
-	return ret ? hawk_fail(ret, "creating a space") : 0;
+	if (!ret || ret == -EAGAIN)
+		return ret;
+	return hawk_fail(ret, ret == -ENOSPC ? "creating a space: its minima and those of other spaces are more than a tier has" :
+			 "creating a space");
 }
 
-/* The caller holds embed.admin. */
-static int espace_new(struct embed *e, const struct hawk_space_create *c, struct espace **spp)
+static int name_free(struct embed *e, const struct hawk_space_create *c)
+{
+	return c->flags & HAWK_SPACE_NAMED && find_named(e, c->name) ?
+	       hawk_fail(-EEXIST, "space '%s'", (const char *)c->name) : 0;
+}
+
+/* Nobody knows it yet by its name.  The caller holds embed.admin. */
+static int espace_new(struct embed *e, const struct hawk_space_create *c, bool insist,
+		      struct espace **spp)
 {
 	struct espace *sp;
 	int ret;
 
-	if (c->flags & HAWK_SPACE_NAMED && find_named(e, c->name))
-		return hawk_fail(-EEXIST, "space '%s'", (const char *)c->name);
+	ret = name_free(e, c);
+	if (ret)
+		return ret;
 	sp = calloc(1, sizeof(*sp));
 	if (!sp)
 		return hawk_fail(-ENOMEM, "creating a space");
 	sp->e = e;
 	sp->geo = *c;
-	ret = espace_init(e, sp);
+	ret = espace_init(e, sp, insist);
 	if (ret) {
 		espace_free(sp);
 		return ret;
 	}
-	sp->named = c->flags & HAWK_SPACE_NAMED;
-	sp->refs = sp->named;
 	sp->next = e->spaces;
 	e->spaces = sp;
 	*spp = sp;
 	return 0;
+}
+
+/* It can be found.  The caller holds embed.admin. */
+static void espace_publish(struct espace *sp)
+{
+	sp->named = sp->geo.flags & HAWK_SPACE_NAMED;
+	sp->refs += sp->named;
 }
 
 /* ---- handles ---- */
@@ -268,10 +286,59 @@ static int no_idle(u64 idle_ns)
 	return idle_ns ? hawk_fail(-EOPNOTSUPP, "an embedded space has no idle time") : 0;
 }
 
+/* What its minima lack is free, or all is as it was. */
+static int create_now(struct embed *e, const struct hawk_space_create *c, struct ekv *kv)
+{
+	struct espace *sp;
+	int ret;
+
+	pthread_mutex_lock(&e->admin);
+	ret = espace_new(e, c, false, &sp);
+	if (!ret) {
+		kv_bind(kv, sp);
+		espace_publish(sp);
+	}
+	pthread_mutex_unlock(&e->admin);
+	return ret;
+}
+
+/*
+ * Others have its minima: they give them back, or there is no space.  It has its handle
+ * meanwhile and no name; one space at a time is made so.
+ */
+static int create_insisting(struct embed *e, const struct hawk_space_create *c, struct ekv *kv)
+{
+	struct espace *sp;
+	bool ended = false;
+	int ret;
+
+	drain_begin(e);
+	pthread_mutex_lock(&e->admin);
+	ret = espace_new(e, c, true, &sp);
+	if (!ret)
+		kv_bind(kv, sp);
+	pthread_mutex_unlock(&e->admin);
+	if (ret)
+		goto out_end;
+	ret = share_repay(sp);
+	pthread_mutex_lock(&e->admin);
+	if (!ret)
+		ret = name_free(e, c);	/* somebody may have been faster */
+	if (ret)
+		ended = put_locked(sp);
+	else
+		espace_publish(sp);
+	pthread_mutex_unlock(&e->admin);
+	if (ended)
+		embed_clean(e);
+out_end:
+	drain_end(e);
+	return ret;
+}
+
 int embed_kv_create(struct hawk *h, struct hawk_space_create *c, struct hawk_kv **kvp)
 {
 	struct embed *e = to_embed(h);
-	struct espace *sp = NULL;
 	struct ekv *kv;
 	int ret;
 
@@ -281,11 +348,9 @@ int embed_kv_create(struct hawk *h, struct hawk_space_create *c, struct hawk_kv 
 	kv = ekv_new(h);
 	if (!kv)
 		return hawk_fail(-ENOMEM, "creating a space");
-	pthread_mutex_lock(&e->admin);
-	ret = espace_new(e, c, &sp);
-	if (!ret)
-		kv_bind(kv, sp);
-	pthread_mutex_unlock(&e->admin);
+	ret = create_now(e, c, kv);
+	if (ret == -EAGAIN)
+		ret = create_insisting(e, c, kv);
 	if (ret) {
 		free(kv);
 		return ret;

@@ -99,31 +99,66 @@ int hawk_prefetch_close(struct hawk_prefetch *pf)
 	return 0;
 }
 
-/* How many blocks come in time and have room. */
-static unsigned int blocks_max(const struct hawk_prefetch *pf)
+/* How many blocks come in time. */
+static unsigned int blocks_in_time(const struct hawk_prefetch *pf)
 {
 	unsigned int group = pf->budget.group ? pf->budget.group : HAWK_GROUP_PCIE;
-	unsigned int n = hawk_gather_rows_max(&pf->budget) * group;
 
-	return n < pf->blocks ? n : pf->blocks;
+	return hawk_gather_rows_max(&pf->budget) * group;
+}
+
+/* The first @max rows of each list, to be looked at.  Return: how many they are. */
+static unsigned int keys_fill(struct hawk_prefetch *pf, const uint64_t *lid,
+			      const uint32_t *count, unsigned int n, uint32_t max)
+{
+	unsigned int i, r, rows = 0;
+
+	for (i = 0; i < n; lid += count[i++])
+		for (r = 0; r < count[i] && r < max; r++)
+			pf->key[rows++] = (struct hawk_gather_key) {
+				.key = hawk_lid_block(lid[r], pf->kv->block_tokens),
+				.row = r,
+			};
+	return rows;
 }
 
 /* To which length must the lists be cut? */
 static unsigned int cut_lists(struct hawk_prefetch *pf, const uint64_t *lid,
 			      const uint32_t *count, unsigned int n)
 {
-	unsigned int i, r, rows = 0, cut;
+	unsigned int rows, cut, max = blocks_in_time(pf);
 
 	if (!has_rate(&pf->budget))
 		return 1;	/* to measure with */
-	for (i = 0; i < n; i++)
-		for (r = 0; r < count[i]; r++, rows++)
-			pf->key[rows] = (struct hawk_gather_key) {
-				.key = hawk_lid_block(lid[rows], pf->kv->block_tokens),
-				.row = r,
-			};
-	cut = hawk_gather_cap(pf->key, rows, blocks_max(pf));
+	rows = keys_fill(pf, lid, count, n, UINT32_MAX);
+	cut = hawk_gather_cap(pf->key, rows, max < pf->blocks ? max : pf->blocks);
 	return cut < HAWK_BATCH_MAX ? cut : HAWK_BATCH_MAX;
+}
+
+/*
+ * Nothing comes: would it from a faster device?  Not if there is no room for one row of
+ * each list, or if a gather of nothing takes too long.
+ */
+static bool too_slow(struct hawk_prefetch *pf, const uint64_t *lid, const uint32_t *count,
+		     unsigned int n)
+{
+	unsigned int rows = keys_fill(pf, lid, count, n, 1);
+
+	return pf->budget.setup_ns < pf->budget.compute_ns &&
+	       hawk_gather_cap(pf->key, rows, pf->blocks) == HAWK_GATHER_NONE;
+}
+
+/*
+ * Nothing is fetched, so nothing would be measured any more: a device that was slow once
+ * would be slow for ever.  Each group that goes without raises what is expected of it.
+ */
+static void try_again(struct hawk_gather_budget *b)
+{
+	unsigned int t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (b->mb_per_s[t] && b->mb_per_s[t] < UINT32_MAX / 2)
+			b->mb_per_s[t] += b->mb_per_s[t] / 4 + 1;
 }
 
 static int check_count(const uint32_t *count, unsigned int n)
@@ -164,6 +199,8 @@ int hawk_prefetch_issue(struct hawk_prefetch *pf, const uint64_t *lid, const uin
 	}
 	if (cutp)
 		*cutp = cut;
+	if (!cut && pf->measured && too_slow(pf, lid, count, n))
+		try_again(&pf->budget);
 	if (!rows)
 		return 0;
 	ret = hawk_gather(pf->kv, &l, &o, &g);

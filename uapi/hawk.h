@@ -211,7 +211,8 @@ enum hawk_tier_kind {
  * window: who has the buffer itself mapped (a GPU, say) finds a pinned block by
  * HAWK_IOC_FRAME_INFO.  Between the buffer and flash the CPU copies.  The exporter may
  * move the buffer.  If it takes the buffer away, the tier is lost: its blocks become
- * misses, it is removed.
+ * misses, it is removed.  If the buffer was a tier that has just been removed, the call
+ * waits until that has let it go.
  *
  * With HAWK_TIER_PERSIST (HAWK_TIER_BLK only) the device or file is a pool that
  * "hawkctl flash format" has made, see hawk-flash(5), and @bytes is 0: the blocks of named
@@ -229,8 +230,8 @@ enum hawk_tier_kind {
  * another name; EROFS, EACCES, ENOENT: from opening the path; ENOTBLK: neither block
  * device nor regular file.  For HAWK_TIER_DMABUF: EBADF: @fd is no descriptor; EINVAL:
  * it is no dma-buf, or one of HAWK_IOC_EXPORT; EOPNOTSUPP: the CPU cannot map it;
- * ENODEV: its exporter has taken it away; EINTR: killed while it was zeroed; others
- * are the exporter's.
+ * ENODEV: its exporter has taken it away; EINTR: killed while it was zeroed, or while
+ * an old tier let it go; others are the exporter's.
  */
 struct hawk_tier_add {
 	__u32 size;
@@ -257,9 +258,12 @@ struct hawk_tier_add {
  * @tier: tier id
  * @reserved: must be 0
  *
- * Without HAWK_TIER_FORCE only a tier in which no space has a quota is removed.
- * With it spaces leave the tier: their blocks are moved to flash, or from flash
- * into a host tier, as long as there is room, and dropped as misses otherwise.
+ * Without HAWK_TIER_FORCE only a tier in which no space has a quota is removed.  For one
+ * whose last file and export are closed, but which is still on its way out, the call
+ * waits, 10 seconds at most.
+ *
+ * With HAWK_TIER_FORCE spaces leave the tier: their blocks are moved to flash, or from
+ * flash into a host tier, as long as there is room, and dropped as misses otherwise.
  * Their quota there is 0 from then on.  The call waits for all that.
  *
  * Needs CAP_SYS_ADMIN.  ENOENT: no such tier; EBUSY: a space has a quota in it, or
@@ -335,7 +339,8 @@ struct hawk_tier_admit {
  * @bytes: out, capacity, bytes
  * @free_bytes: out, bytes of chunks that no space owns
  * @quarantine_bytes: out, bytes of chunks that left their space and wait to be
- *	cleaned, for long only if a NIC or another process holds their pages
+ *	cleaned, for long only if a NIC or another process holds their pages, or the
+ *	driver that the memory came from cannot zero it (the kernel log has why)
  * @read_bytes: out, bytes read from the tier by reloads, and from flash by gathers
  * @write_bytes: out, bytes written to the tier by evictions
  * @io_errors: out, failed or corrupt transfers
@@ -370,10 +375,12 @@ struct hawk_tier_info {
  * @min_bytes: bytes kept free for this space as long as it has not used them
  * @max_bytes: bytes it may own; 0 keeps the space out of this tier
  *
- * What a space owns above its minimum may be taken back chunk by chunk: for a space
- * that finds the tier full and has at least two chunks less above its own minimum,
- * and from host tiers when the system needs memory.  Cold blocks go first; pinned
- * and leased ones, and chunks with pages registered for DMA, are not taken.
+ * The minima of all spaces in a tier are at most its size, so all can be had at one time.
+ * What a space owns above its own is lent, and may be taken back chunk by chunk: for a
+ * new space whose minimum is not free; for a space that finds the tier full and has at
+ * least two chunks less above its own minimum; and from host tiers when the system needs
+ * memory.  Cold blocks go first; pinned and leased ones, and chunks with pages registered
+ * for DMA, are not taken.
  */
 struct hawk_quota {
 	__aligned_u64 min_bytes;
@@ -424,8 +431,17 @@ struct hawk_quota {
  * each other: items of ALLOC and FORK that would make a LID of another rank's head group
  * get EREMOTE, and all that looks for one finds nothing (ENOENT).
  *
- * EBUSY: the file has a space already; EEXIST: the name is taken; ENOENT: a
- * quota names a tier that does not exist; ENOSPC: the minima do not fit; ENOMEM.
+ * The call returns when the minima are free for the space.  If others own more than
+ * theirs of what it needs, that is taken from them first, which may take as long as it
+ * takes to write it to flash; nobody finds the space by its name meanwhile.
+ *
+ * EBUSY: the file has a space already, or a call is making one for it; EEXIST: the name
+ * is taken; ENOENT: a quota names a tier that does not exist or is going; ENOSPC: a
+ * minimum and those of all other spaces are more than the tier has, or others own it
+ * above their minima and it cannot be taken back: it is pinned, leased, registered for
+ * DMA, in use all the time or not zeroed yet, or the minima of the caller's spaces would
+ * be more than min_percent of the tier and he lacks CAP_SYS_RESOURCE (the kernel log tells);
+ * ENOMEM; EINTR: the caller is being killed.
  */
 struct hawk_space_create {
 	__u32 size;
@@ -1408,7 +1424,7 @@ struct hawk_stats {
 	__aligned_u64 flash_unread;
 };
 
-#define HAWK_STATS_VERSION	1
+#define HAWK_STATS_VERSION	2		/* 2: gather */
 #define HAWK_STATS_OPS		16		/* room for batch calls */
 #define HAWK_STATS_BUCKETS	44		/* buckets of a histogram */
 #define HAWK_STATS_ROOM		512		/* room for struct hawk_stats, bytes */
@@ -1450,6 +1466,7 @@ struct hawk_hist {
  * @write: moves to flash, by tier
  * @stats: what HAWK_IOC_STATS gives: a struct hawk_stats, of as many bytes as its
  *	size says, to be copied out
+ * @gather: HAWK_IOC_GATHER, its rows are the items; where @size reaches so far
  *
  * Everything counts from the making of the space, by all who have it attached, and
  * nothing else. Mapping the page and HAWK_IOC_STATS bring it up to date at once.
@@ -1469,6 +1486,7 @@ struct hawk_stats_page {
 	struct hawk_hist read[HAWK_TIERS_MAX];
 	struct hawk_hist write[HAWK_TIERS_MAX];
 	__u8 stats[HAWK_STATS_ROOM];
+	struct hawk_hist gather;
 };
 
 /* ---- ioctl numbers; _IO, so that a structure may grow ---- */

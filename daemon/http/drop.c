@@ -14,6 +14,9 @@
  * START, END and AT are indices of tokens of the prompt: [START, END) is not seen by
  * the token AT and those behind it.  Without AT, and without "at", it is the end of
  * the last such span: what follows is then computed as if they had never been.
+ *
+ * Nothing else drops tokens: there is no policy of the server's own, by how much
+ * attention blocks get, say.  A client can tell what its history is from its requests.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,24 +25,6 @@
 #include "http/params.h"
 
 #define TURNS_MAX 1000
-
-/* Misspelt members would otherwise be ignored, and the wrong thing be seen. */
-static int drop_check_members(const json_t *hawk, const char *const *names, const char *where,
-			      struct api_error *e)
-{
-	const char *key;
-	json_t *v;
-	size_t i;
-
-	json_object_foreach((json_t *)hawk, key, v) {
-		for (i = 0; names[i] && strcmp(names[i], key); i++)
-			;
-		if (!names[i])
-			return api_fail(e, 400, "unknown_parameter", "hawk",
-					"'%.40s' is no member of 'hawk'%s", key, where);
-	}
-	return 0;
-}
 
 static int drop_parse_turns(const json_t *hawk, uint32_t *turns, struct api_error *e)
 {
@@ -63,7 +48,7 @@ int drop_parse(const json_t *root, struct params *p, struct api_error *e)
 		return 0;
 	if (!json_is_object(hawk))
 		return api_fail(e, 400, "invalid_type", "hawk", "'hawk' must be an object");
-	if (drop_check_members(hawk, p->chat ? of_chat : of_text, "", e) ||
+	if (params_known(hawk, p->chat ? of_chat : of_text, "'hawk'", "hawk", e) ||
 	    params_bool(hawk, "repos", &p->repos, e))
 		return -1;
 	return drop_parse_turns(hawk, &p->drop_after_turns, e);
@@ -79,7 +64,7 @@ int drop_parse_message(const json_t *message, size_t i, uint32_t *turns, struct 
 	if (!json_is_object(hawk))
 		return api_fail(e, 400, "invalid_type", "messages",
 				"message %zu: 'hawk' must be an object", i);
-	if (drop_check_members(hawk, names, " in a message", e))
+	if (params_known(hawk, names, "'hawk' in a message", "hawk", e))
 		return -1;
 	return drop_parse_turns(hawk, turns, e);
 }

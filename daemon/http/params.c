@@ -48,6 +48,23 @@ const json_t *params_member(const json_t *root, const char *name)
 	return json_is_null(v) ? NULL : v;
 }
 
+int params_known(const json_t *v, const char *const *names, const char *what, const char *param,
+		 struct api_error *e)
+{
+	const char *const *name;
+	const char *key;
+	json_t *x;
+
+	json_object_foreach((json_t *)v, key, x) {
+		for (name = names; *name && strcmp(*name, key); name++)
+			;
+		if (!*name)
+			return api_fail(e, 400, "unknown_parameter", param,
+					"'%.40s' is no member of %s", key, what);
+	}
+	return 0;
+}
+
 int params_bool(const json_t *root, const char *name, bool *out, struct api_error *e)
 {
 	const json_t *v = params_member(root, name);

@@ -110,6 +110,16 @@ void params_free(struct params *p);
 
 /* params.c: members of an object; 0, or -1 with @e filled. Absent or null: *out stays. */
 const json_t *params_member(const json_t *root, const char *name);
+/**
+ * params_known() - refuse members that an object does not have
+ * @names: those that it may have, NULL at the end
+ * @what: the object in words, for the message
+ * @param: the parameter at fault
+ *
+ * Misspelt members would otherwise be ignored, and the wrong thing be done.
+ */
+int params_known(const json_t *v, const char *const *names, const char *what, const char *param,
+		 struct api_error *e);
 int params_bool(const json_t *root, const char *name, bool *out, struct api_error *e);
 int params_int(const json_t *root, const char *name, json_int_t min, json_int_t max,
 	       json_int_t *out, struct api_error *e);

@@ -11,25 +11,12 @@
  * Tokens of the prompt and of the answer attend to no more than that, in every layer
  * and KV head to blocks of its own choice.  Without it they attend to all.
  */
-#include <string.h>
-
 #include "http/params.h"
-
-static int check_members(const json_t *v, struct api_error *e)
-{
-	const char *key;
-	json_t *x;
-
-	json_object_foreach((json_t *)v, key, x)
-		if (strcmp(key, "blocks") && strcmp(key, "sinks") && strcmp(key, "window"))
-			return api_fail(e, 400, "unknown_parameter", "hawk.sparse",
-					"'%.40s' is no member of 'sparse'", key);
-	return 0;
-}
 
 int sparse_parse(const struct params_env *env, const json_t *root, struct params *p,
 		 struct api_error *e)
 {
+	static const char *const members[] = { "blocks", "sinks", "window", NULL };
 	const json_t *hawk = params_member(root, "hawk");
 	const json_t *v = hawk ? params_member(hawk, "sparse") : NULL;
 	json_int_t blocks = 0, sinks = EXEC_SPARSE_SINKS, window = EXEC_SPARSE_WINDOW;
@@ -46,7 +33,8 @@ int sparse_parse(const struct params_env *env, const json_t *root, struct params
 	if (!params_member(v, "blocks"))
 		return api_fail(e, 400, "missing_required_parameter", "hawk.sparse",
 				"'sparse' needs 'blocks', how many blocks are chosen");
-	if (check_members(v, e) || params_int(v, "blocks", 0, MODEL_MAX_CTX, &blocks, e) ||
+	if (params_known(v, members, "'sparse'", "hawk.sparse", e) ||
+	    params_int(v, "blocks", 0, MODEL_MAX_CTX, &blocks, e) ||
 	    params_int(v, "sinks", 0, MODEL_MAX_CTX, &sinks, e) ||
 	    params_int(v, "window", env->block_tokens, MODEL_MAX_CTX, &window, e))
 		return -1;

@@ -2,7 +2,7 @@
 /*
  * check.c - every invariant of a space, verified
  *
- * For tests and debugfs.  The space must be quiet; nothing is locked, time is
+ * For tests and debugfs.  The space must be quiet; nothing of it is locked, time is
  * linear in its size.
  */
 #include "seq.h"
@@ -32,6 +32,39 @@ static void found(struct check *c, const char *text, size_t size)
 	}
 }
 
+/*
+ * All minima can be had at one time.  What is kept back for them and not free, nor waits
+ * to be zeroed, is lent: used by spaces beyond their minima.  And it is only while a new
+ * space insists on its own.
+ */
+static const char *tier_broken(const struct hawk_tier *t)
+{
+	u64 left = (u64)t->nfree + t->ndirty;
+
+	hawk_assert_held(&t->lock);
+	if (left > t->nchunks || t->minima > t->nchunks)
+		return "minima are more than the tier has";
+	if (t->reserved > t->minima || t->minima - t->reserved > t->nchunks - left)
+		return "minima in use are more than is in use";
+	if (!t->insisting && (u64)t->reserved + t->claimed > left)
+		return "what is kept back is not there";
+	return NULL;
+}
+
+/* Other spaces may be using it. */
+static int check_tier(struct check *c, struct hawk_tier *t)
+{
+	const char *broken;
+
+	hawk_lock(&t->lock);
+	broken = tier_broken(t);
+	hawk_unlock(&t->lock);
+	if (!broken)
+		return 0;
+	found(c, broken, strlen(broken) + 1);
+	return -EUCLEAN;
+}
+
 /* Slots with a chunk are counted, those without are listed; nothing else is kept back. */
 static int check_window(struct check *c, u32 tier)
 {
@@ -53,6 +86,8 @@ static int check_window(struct check *c, u32 tier)
 	unused = w->owned < w->quota_min ? w->quota_min - w->owned : 0;
 	if (unused > t->reserved || w->claims > t->claimed)
 		FAIL("minimum or claim not kept back");
+	if (w->quota_min > t->minima)
+		FAIL("minimum not counted");
 	if (!w->quota_max && (w->owned || w->limit || w->claims))
 		FAIL("part in a tier without a quota");
 	for (i = 0; i < w->nslots; i++)
@@ -316,7 +351,10 @@ int hawk_space_check(struct hawk_space *s, char *why, size_t why_len)
 	int ret;
 
 	for (i = 0; i < HAWK_TIERS_MAX; i++) {
-		ret = s->win[i].frame ? check_window(c, i) ?: check_frames(c, i) : 0;
+		if (!s->win[i].frame)
+			continue;
+		ret = check_tier(c, &s->engine->tier[i]) ?: check_window(c, i) ?:
+		      check_frames(c, i);
 		if (ret)
 			return ret;
 	}

@@ -202,6 +202,15 @@ int hawk_tier_remove(struct hawk_engine *e, u32 tier);
 int hawk_tier_usage(struct hawk_engine *e, u32 tier, u32 *total, u32 *free, u32 *dirty);
 
 /**
+ * hawk_tier_minima() - how much of a tier its spaces are sure of
+ * @e: the engine
+ * @tier: tier id
+ *
+ * Return: the sum of their minima, chunks; 0 if there is no such tier.
+ */
+u32 hawk_tier_minima(struct hawk_engine *e, u32 tier);
+
+/**
  * hawk_tier_next_dirty() - a chunk that left its owner and must be cleaned
  * @e: the engine
  * @tier: tier id
@@ -267,6 +276,8 @@ void hawk_tier_lost(struct hawk_engine *e, u32 tier);
  * @seqs: sequences at one time, 0: none
  * @segs: segments of all of them, 0: eight times @seqs
  * @shift: keys may be read shifted
+ * @insist: its minima are kept back although others have the chunks, above their own;
+ *	the host takes them back: hawk_space_lacks()
  * @vtlb: memory of hawk_vtlb_bytes(@max_blocks), zeroed, line-aligned (64); the
  *	host owns it, maps it to clients and frees it after destroy
  * @identity: blocks in persistent tiers are kept for whoever has it (pool.h), NULL: not
@@ -287,6 +298,7 @@ struct hawk_space_params {
 	u32 seqs;
 	u32 segs;
 	bool shift;
+	bool insist;
 	struct hawk_vtlb_entry *vtlb;
 	const struct hawk_identity *identity;
 	hawk_note_fn *note;
@@ -305,12 +317,30 @@ u32 hawk_chunks(u64 bytes);
  * @p: geometry and quotas
  * @space: out, the space
  *
- * Return: 0, -EINVAL (parameters; blocks smaller than the slots of a persistent tier that
- * they are kept in), -ENOENT (quota for a tier that is not there or is leaving), -ENOSPC (minima do not fit), -ENOMEM. May sleep; serialised by the
- * host.
+ * Return: 0; -EINVAL (parameters; blocks smaller than the slots of a persistent tier that
+ * they are kept in); -ENOENT (quota for a tier that is not there or is leaving); -ENOSPC (a
+ * minimum and those of all other spaces are more than the tier has); -EAGAIN (they are not,
+ * but chunks have to be cleaned or taken from others first; not with @p->insist); -ENOMEM.
+ * May sleep; serialised by the host.
  */
 int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
 		      struct hawk_space **space);
+
+/**
+ * hawk_space_lacks() - chunks that are missing until the minimum of a new space is free
+ * @s: the space, made with &struct hawk_space_params.insist; nobody uses it yet
+ * @tier: tier id
+ *
+ * While this is more than 0 the host cleans what is dirty, gives up all claims
+ * (hawk_space_unclaim()) and takes chunks from spaces with hawk_space_excess() of at
+ * least 1 (hawk_space_drain_pick() and so on, with no claim), of which nobody above its
+ * minimum gets one.  If none has one to give the host ends the space.  One such space at
+ * a time: who insists is told what all of them lack.
+ *
+ * Return: the number; 0: the minimum can be had from now on, as any other's; -ENOENT: the
+ * tier leaves, is lost, or the space has left it.
+ */
+int hawk_space_lacks(struct hawk_space *s, u32 tier);
 
 /**
  * hawk_space_destroy() - end a space
@@ -423,8 +453,8 @@ void hawk_space_unclaim(struct hawk_space *s, u32 tier);
  * @now: present time, nanoseconds
  *
  * Free frames cost nothing, cold and clean blocks little, dirty, warm or leased ones
- * more.  Looks at a part of a large space per call and goes on from there the next
- * time. May sleep.
+ * more; a chunk with leased blocks that have nowhere to go is the last choice.  Looks at
+ * a part of a large space per call and goes on from there the next time. May sleep.
  * Return: its slot, or HAWK_NONE: every chunk has pinned frames, or none is owned.
  */
 u32 hawk_space_drain_pick(struct hawk_space *s, u32 tier, u64 now);
@@ -762,7 +792,10 @@ void hawk_draft_unbind(struct hawk_space *s, u32 seq, const __u64 *head);
  * Takes time by the segments of the sequence and of those that share blocks with it.
  * LIDs that nobody sees any more are forgotten by hawk_seq_reap(), which the host
  * calls next.
- * Return: @op->status.
+ * Return: @op->status, of which hosts pass on all but -EAGAIN: there is no LID sequence
+ * number, but some wait to be given back. Call hawk_seq_reap(), then this again, as long
+ * as another thread is at it too (hawk_seq_reaping()); if pins that end all the time keep
+ * it so, -ENOSPC is the answer after a few times.
  */
 int hawk_seq_do(struct hawk_space *s, u64 owner, struct hawk_seq_op *op);
 
@@ -806,6 +839,15 @@ bool hawk_seq_reap(struct hawk_space *s, u32 budget, u32 *freed);
  * the space: who waits for blocks to be given back goes on as long as it is.  Takes no lock.
  */
 bool hawk_seq_dead(const struct hawk_space *s);
+
+/**
+ * hawk_seq_reaping() - is somebody in hawk_seq_reap() now?
+ * @s: the space
+ *
+ * What he looks at is nobody else's to give back, and waits for nothing but him: who needs
+ * it goes on waiting as long as this is so.  Takes no lock.
+ */
+bool hawk_seq_reaping(const struct hawk_space *s);
 
 /** hawk_seq_due() - would hawk_seq_reap() find something?  Takes no lock. */
 bool hawk_seq_due(const struct hawk_space *s);

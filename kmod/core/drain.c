@@ -313,6 +313,7 @@ u32 hawk_space_drain_finish(struct hawk_space *s, u32 tier, struct hawk_space *c
 #define HAWK_PICK_SLOTS	256	/* slots looked at, if one of them will do */
 #define HAWK_COST_DIRTY	8	/* a write, as much as being used 2^8 times as recently */
 #define HAWK_COST_LEASE	32
+#define HAWK_COST_STUCK	(1u << 19)	/* leased and nowhere to go: more than all others of a chunk */
 
 static u32 log2_floor(u64 n)
 {
@@ -340,7 +341,8 @@ static u32 frame_cost(struct hawk_space *s, const struct hawk_frame *f, u64 now)
 		if (!(blk->flags & HAWK_BF_FLASH))
 			cost += HAWK_COST_DIRTY;
 		if (blk->leases)
-			cost += HAWK_COST_LEASE;
+			cost += (blk->flags & HAWK_BF_FLASH) || hawk_load(&s->flash_tiers) ?
+				HAWK_COST_LEASE : HAWK_COST_STUCK;
 	}
 	hawk_unlock(&s->bucket[home].lock);
 	return cost;

@@ -25,8 +25,13 @@
  * the window) and by the walk; one of three bits, so that it lasts through the next
  * cycle and then ends unless it was renewed: a block may be the window of one sequence
  * and the middle of another.  Who makes room passes over held blocks, as long as any
- * bucket has others among its coldest; then they are taken like others, so that nobody
- * waits for memory that is held.
+ * bucket has others among its coldest.
+ *
+ * So who appends more than memory holds before the walk comes round holds all of it.
+ * Therefore sinks and window of the sequence that a run belongs to are known without the
+ * walk, by where the run begins in its history and where it ends now (hawk_block_base());
+ * they are passed over as long as there are other held blocks.  Then they are taken like
+ * others, so that nobody waits for memory that is held.
  *
  * The walk takes no lock from one row to the next, so what it knows may be old: that
  * costs at most an eviction or a reload too many.
@@ -124,6 +129,8 @@ int hawk_space_elastic_set(struct hawk_space *s, const struct hawk_elastic_param
 	hawk_lock(&q->lock);
 	q->elastic->p = *p;
 	q->elastic->alpha = ALPHA_ONE;
+	hawk_store(&s->sinks, p->sinks);
+	hawk_store(&s->window, p->window);
 	hawk_store(&s->hold, p->on ? 1u << q->elastic->cycle : 0);
 	hawk_unlock(&q->lock);
 	return 0;
@@ -185,6 +192,29 @@ int hawk_space_elastic(struct hawk_space *s, struct hawk_elastic *arg)
 	arg->reloaded = info.reloaded;
 	arg->cycles = info.cycles;
 	return 0;
+}
+
+#define BASE_LIDS	4	/* of a block that are looked at */
+
+/* Sinks or window of the sequence that owns a run?  With its bucket locked. */
+bool hawk_block_base(const struct hawk_space *s, const struct hawk_block *blk)
+{
+	u64 lid, tok, sinks = hawk_load(&s->sinks), window = hawk_load(&s->window);
+	const struct hawk_run *r;
+	u32 m, n, end;
+
+	for (m = blk->maps, n = 0; m != HAWK_NONE && n < BASE_LIDS; m = s->map[m].alias, n++) {
+		lid = s->map[m].lid;
+		if (!hawk_lid_is_run(s, lid))
+			continue;
+		r = &s->seqs->run[hawk_lid_seq(lid) - s->run_base];
+		tok = hawk_lid_tok(lid);
+		end = hawk_load(&r->end);
+		if (hawk_load(&r->base) + tok < sinks ||
+		    (end && tok + s->block_tokens + window > end))
+			return true;
+	}
+	return false;
 }
 
 bool hawk_space_elastic_on(struct hawk_space *s)

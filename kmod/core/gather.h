@@ -142,6 +142,19 @@ void hawk_gather_done(struct hawk_space *s, struct hawk_gather_set *g, u32 at, s
  */
 u32 hawk_gather_results(struct hawk_gather_set *g, s32 undone, u32 *busy);
 
+/**
+ * hawk_gather_row() - a row's status
+ * @g: the gather; hawk_gather_results() has been called and nothing is under way
+ * @row: number of the row, below what was asked for
+ *
+ * Return: 0 or a negative errno.
+ */
+static inline s32 hawk_gather_row(const struct hawk_gather_set *g, u32 row)
+{
+	return g->status[row] == -EINPROGRESS ? hawk_gather_at(g, g->remap[row])->status :
+						g->status[row];
+}
+
 /* ---- how much may be gathered ahead (rows.c) ---- */
 
 /**

@@ -11,6 +11,15 @@
  * one it was taken for.  While it waits to be zeroed it is not among the free ones,
  * so there may be fewer of those than are kept back.
  *
+ * Who may join: a space whose minimum and those of all others (hawk_tier.minima) are
+ * no more than the tier has, so that all of them can be had at one time.  What is free
+ * decides nothing: others may have grown above their minima, which is a loan.  If they
+ * have, the host may insist (hawk_space_params.insist): the new minimum is kept back at
+ * once, although the chunks are not there, so nobody above its own gets one of those
+ * that come free; the host takes as many as hawk_space_lacks() says from those above
+ * theirs, and if that cannot be done ends the space.  hawk_tier.insisting counts those
+ * that are at it: without them, what is kept back is free or waits to be zeroed.
+ *
  * Growth has two steps, because the host may have to sleep for the memory:
  *	grow	the chunk is OWNED and counted, its slot is HAWK_SLOT_GROWS
  *	grown	the slot names the chunk, its frames are dealt to the buckets
@@ -77,17 +86,35 @@ void hawk_window_starve(struct hawk_space *s, u32 tier)
 		hawk_store(&w->starved, 1);
 }
 
+/* May it join?  The tier is locked.  Return: as hawk_space_create(). */
+static int join_check(const struct hawk_tier *t, const struct hawk_window *w)
+{
+	if (w->quota_min > t->nchunks - t->minima)
+		return -ENOSPC;
+	if (w->quota_min && (u64)t->reserved + t->claimed + w->quota_min > t->avail)
+		return -EAGAIN;
+	return 0;
+}
+
 /* Its minimum is kept back from the others from now on. */
-int hawk_window_join(struct hawk_space *s, u32 tier)
+int hawk_window_join(struct hawk_space *s, u32 tier, bool insist)
 {
 	struct hawk_tier *t = &s->engine->tier[tier];
 	struct hawk_window *w = &s->win[tier];
+	int ret;
 
 	hawk_lock(&t->lock);
-	if ((u64)t->reserved + t->claimed + w->quota_min > t->avail) {
-		hawk_unlock(&t->lock);
-		return -ENOSPC;
+	ret = join_check(t, w);
+	if (ret == -EAGAIN && insist) {
+		w->insists = true;
+		t->insisting++;
+		ret = 0;
 	}
+	if (ret) {
+		hawk_unlock(&t->lock);
+		return ret;
+	}
+	t->minima += w->quota_min;
 	hawk_store(&t->reserved, t->reserved + w->quota_min);
 	t->nspaces++;
 	hawk_store(&w->limit, w->nslots);
@@ -105,12 +132,21 @@ static void drop_claims(struct hawk_tier *t, struct hawk_window *w)
 	hawk_store(&w->claims, 0);
 }
 
+/* It has what it insisted on, or gives it up. */
+static void insist_end(struct hawk_tier *t, struct hawk_window *w)
+{
+	t->insisting -= w->insists;
+	w->insists = false;
+}
+
 /* Nothing is kept back for it any more and it gets nothing. */
 static void drop_quota(struct hawk_tier *t, struct hawk_window *w)
 {
 	if (w->owned < w->quota_min)
 		hawk_store(&t->reserved, t->reserved - (w->quota_min - w->owned));
+	t->minima -= w->quota_min;
 	drop_claims(t, w);
+	insist_end(t, w);
 	hawk_store(&w->quota_min, 0);
 	hawk_store(&w->quota_max, 0);
 	hawk_store(&w->limit, 0);
@@ -309,6 +345,29 @@ void hawk_space_unstick(struct hawk_space *s)
 }
 
 /* ---- shares ---- */
+
+int hawk_space_lacks(struct hawk_space *s, u32 tier)
+{
+	struct hawk_tier *t;
+	struct hawk_window *w;
+	u64 kept;
+	int n = 0;
+
+	if (tier >= HAWK_TIERS_MAX || !s->win[tier].nslots)
+		return 0;
+	t = &s->engine->tier[tier];
+	w = &s->win[tier];
+	hawk_lock(&t->lock);
+	kept = (u64)t->reserved + t->claimed;
+	if (!w->quota_max || t->leaving || t->lost)
+		n = -ENOENT;
+	else if (w->insists && kept > t->avail)
+		n = kept - t->avail;
+	else
+		insist_end(t, w);
+	hawk_unlock(&t->lock);
+	return n;
+}
 
 s64 hawk_space_excess(struct hawk_space *s, u32 tier)
 {

@@ -22,6 +22,8 @@
 #define HAWK_BUCKETS_MAX	512
 #define HAWK_INDEX_SHARDS	64	/* a power of two */
 #define HAWK_SCAN_MAX		16	/* entries looked at for a victim */
+#define HAWK_PASS_MAX		256	/* that are leased, beside those, see evict.c */
+#define HAWK_PASS_HELD		64	/* the same if blocks may be held, too */
 #define HAWK_STEAL_MAX		16	/* items that move in one theft */
 #define HAWK_PEEK		2	/* neighbours asked before an eviction */
 #define HAWK_ALIAS_MAX		4096	/* LIDs of one block */
@@ -74,8 +76,10 @@ struct hawk_tier {
 	u32 nfree;		/* chunks that a space may be given, orphans among them */
 	u32 ndirty;
 	u32 avail;		/* nfree, 0 if leaving; read without the lock as a hint */
-	u32 reserved;		/* chunks of minima that their spaces do not use yet; hint */
+	u32 minima;		/* chunks of the minima of all spaces, at most nchunks */
+	u32 reserved;		/* of these those that their spaces do not use yet; hint */
 	u32 claimed;		/* chunks kept back for starved spaces; hint */
+	u32 insisting;		/* spaces whose minimum is not free yet, see grow.c */
 	u32 nspaces;		/* spaces with a quota here */
 	u32 free;		/* head of the free list */
 	struct hawk_chunk *chunk;
@@ -141,6 +145,7 @@ struct hawk_window {
 	u32 free_slot;		/* first slot without a chunk, or HAWK_SLOT_END */
 	u32 pick;		/* slot where hawk_space_drain_pick() goes on */
 	u8 starved;		/* see hawk_space_starved() */
+	bool insists;		/* counted in hawk_tier.insisting */
 };
 
 #define HAWK_SLOT_FREE	0x80000000u	/* slot without a chunk; the rest links them */
@@ -339,6 +344,8 @@ struct hawk_space {
 	u32 *key_head;		/* key chains; guarded by their shard */
 	struct hawk_shard *shard;
 	u8 hold;		/* bit to hold new blocks of sequences with; 0: none are held */
+	u32 sinks;		/* of elastic residency, read without a lock */
+	u32 window;		/* likewise */
 	struct hawk_identity *identity;	/* whom chunks of pools are kept for, NULL: nobody */
 	u64 restored;		/* LIDs given to blocks found on flash */
 	struct hawk_recovery found;	/* both: written while nobody else uses the space */
@@ -496,7 +503,7 @@ void hawk_keep_wrote(struct hawk_space *s, struct hawk_block *blk);
 void hawk_keep_lost(struct hawk_space *s, const struct hawk_block *blk);
 
 /* grow.c: a space's part in a tier */
-int hawk_window_join(struct hawk_space *s, u32 tier);
+int hawk_window_join(struct hawk_space *s, u32 tier, bool insist);
 void hawk_window_return(struct hawk_space *s, u32 tier);
 bool hawk_window_has_room(struct hawk_space *s, u32 tier);
 bool hawk_window_take(struct hawk_space *s, u32 tier, u32 orphan, struct hawk_grant *g);
@@ -579,6 +586,13 @@ enum hawk_reach {
 	HAWK_REACHES,
 };
 
+/* Whom an operation may take something from, as long as blocks are held (elastic.c). */
+enum hawk_take {
+	HAWK_TAKE_FREE,		/* blocks that nobody holds */
+	HAWK_TAKE_HELD,		/* also held ones, but no sinks and window of a run */
+	HAWK_TAKE_ALL,
+};
+
 /*
  * What an operation still tries: it asks for each thing once, then does without.  When
  * it has looked everywhere, and others have taken or moved something since it began,
@@ -592,7 +606,7 @@ struct hawk_want {
 	bool ahead;		/* writing ahead: displace nothing on flash */
 	bool spare;		/* a chunk drains: do not grow for it */
 	bool again;		/* there will be room after a move */
-	bool held;		/* nothing else is left: take held blocks too */
+	u8 held;		/* enum hawk_take: nothing else is left */
 	u32 asked[HAWK_REACHES];	/* bit masks of things */
 	u32 res;		/* what to fetch now */
 	enum hawk_reach reach;
@@ -689,9 +703,14 @@ void hawk_seqs_destroy(struct hawk_space *s);
 void hawk_seq_unbusy(struct hawk_space *s);
 
 /* elastic.c */
-static inline bool hawk_block_held(const struct hawk_space *s, const struct hawk_block *blk)
+bool hawk_block_base(const struct hawk_space *s, const struct hawk_block *blk);
+
+static inline bool hawk_block_held(const struct hawk_space *s, const struct hawk_block *blk,
+				   u8 take)
 {
-	return unlikely(blk->hold) && hawk_load(&s->hold);
+	if (likely(!hawk_load(&s->hold)) || take == HAWK_TAKE_ALL)
+		return false;
+	return (take == HAWK_TAKE_FREE && blk->hold) || hawk_block_base(s, blk);
 }
 
 /* note.c: telling the host what becomes of a block */

@@ -31,10 +31,13 @@ static void tables_link(struct hawk_seqs *q)
 		q->node[i].list = HAWK_NONE;
 		q->node[i].next = i + 1 < q->nnodes ? i + 1 : HAWK_NONE;
 	}
-	for (i = 0; i < 2 * q->max; i++)
-		q->run[i].head = i + 1 < 2 * q->max ? i + 1 : HAWK_NONE;
+	for (i = 0; i < 2 * q->max; i++) {
+		q->run[i].held = HAWK_NONE;
+		q->run[i].shown = i + 1 < 2 * q->max ? i + 1 : HAWK_NONE;
+	}
 	for (i = 0; i < HAWK_RUN_QUEUES; i++)
 		q->queue[i] = HAWK_NONE;
+	q->wait = HAWK_RUN_WAIT;
 	for (i = 0; i < HAWK_OWNER_CHAINS; i++)
 		q->owner[i] = HAWK_NONE;
 	q->nfree = q->nnodes;
@@ -108,12 +111,15 @@ void hawk_list_changed(struct hawk_space *s, struct hawk_list *l, bool shape)
 		l->shape = l->gen;
 }
 
-/* Can the list, by its sequence alone, get @more nodes? */
+/*
+ * Can the list, by its sequence alone, get @more nodes?  What it holds goes first
+ * (hawk_list_unhold()), and a list that several sequences show holds nothing.
+ */
 bool hawk_nodes_enough(const struct hawk_space *s, const struct hawk_list *l, u32 more)
 {
-	u32 copy = l->refs > 1 ? l->n : 0;
+	u32 copy = l->refs > 1 ? l->n : 0, held = l->hold != HAWK_NONE;
 
-	return l->n + more <= HAWK_SEQ_SEGS_MAX && copy + more <= s->seqs->nfree;
+	return l->n + more <= HAWK_SEQ_SEGS_MAX && copy + more <= s->seqs->nfree + held;
 }
 
 /* A list that only this sequence shows, so that it can be changed. */
@@ -221,7 +227,8 @@ static int seq_fork(struct hawk_space *s, u64 owner, struct hawk_seq_op *op)
 		return -ENOENT;
 	l = &q->list[src->list];
 	if (q->free_seq == HAWK_NONE ||
-	    (l->hidden && hawk_list_count(s, l, 0, l->len) > q->nfree))
+	    (l->hidden && hawk_list_count(s, l, 0, l->len) >
+			  q->nfree + (l->hold != HAWK_NONE)))
 		return -ENOSPC;
 	hawk_list_unhold(s, l);
 	sq = seq_take(s, op_owner(owner, op));
@@ -271,8 +278,8 @@ static int seq_drop(struct hawk_space *s, struct hawk_seq *sq, struct hawk_seq_o
 	if (!hawk_nodes_enough(s, l, 1))
 		return -ENOSPC;
 	l = hawk_seq_own(s, sq);
-	hawk_list_cut(s, l, op->start, op->end);
 	hawk_list_unhold(s, l);
+	hawk_list_cut(s, l, op->start, op->end);
 	hawk_list_changed(s, l, true);
 	return 0;
 }
@@ -323,13 +330,13 @@ static int seq_repos(struct hawk_space *s, struct hawk_seq *sq, struct hawk_seq_
 	if (!hawk_nodes_enough(s, l, 2))
 		return -ENOSPC;
 	l = hawk_seq_own(s, sq);
+	hawk_list_unhold(s, l);
 	split_at(s, l, op->start);
 	split_at(s, l, op->end);
 	for (nr = l->head; nr != HAWK_NONE && node[nr].seg.first < op->end; nr = node[nr].next)
 		if (node[nr].seg.first >= op->start)
 			node[nr].seg.shift += op->shift;
 	hawk_list_merge(s, l, op->start, op->end);
-	hawk_list_unhold(s, l);
 	hawk_list_changed(s, l, true);
 	return 0;
 }
@@ -380,6 +387,8 @@ static int seq_compose(struct hawk_space *s, struct hawk_seq *sq, struct hawk_se
 		return -ENOSPC;
 	l = hawk_seq_own(s, sq);
 	from = &s->seqs->list[src->list];
+	hawk_list_unhold(s, from);
+	hawk_list_unhold(s, l);
 	off = l->len - op->start;	/* modulo 2^32 */
 	for (nr = from->head; nr != HAWK_NONE && node[nr].seg.first < op->end;
 	     nr = node[nr].next) {
@@ -390,8 +399,6 @@ static int seq_compose(struct hawk_space *s, struct hawk_seq *sq, struct hawk_se
 		hawk_list_add(s, l, &seg);
 	}
 	l->len += op->end - op->start;
-	hawk_list_unhold(s, from);
-	hawk_list_unhold(s, l);
 	hawk_list_changed(s, l, false);
 	return 0;
 }
@@ -445,6 +452,22 @@ static int op_check(const struct hawk_space *s, const struct hawk_seq_op *op)
 	return 0;
 }
 
+/* Where in its own run ends what the sequence shows?  For those who make room. */
+static void seq_note_end(struct hawk_space *s, const struct hawk_seq *sq)
+{
+	const struct hawk_list *l = &s->seqs->list[sq->list];
+	const struct hawk_node *tail;
+	u32 end;
+
+	if (sq->run == HAWK_NONE || l->tail == HAWK_NONE)
+		return;
+	tail = &s->seqs->node[l->tail];
+	if (hawk_node_run(s, tail) != &s->seqs->run[sq->run])
+		return;
+	end = tail->seg.tok + tail->seg.len;	/* hidden ones are the last */
+	hawk_store(&s->seqs->run[sq->run].end, end > l->hidden ? end - l->hidden : 0);
+}
+
 int hawk_seq_do(struct hawk_space *s, u64 owner, struct hawk_seq_op *op)
 {
 	struct hawk_seq *sq;
@@ -480,6 +503,8 @@ int hawk_seq_do(struct hawk_space *s, u64 owner, struct hawk_seq_op *op)
 	if (!ret) {
 		op->len = sq->list == HAWK_NONE ? 0 : s->seqs->list[sq->list].len;
 		op->gen = sq->list == HAWK_NONE ? 0 : s->seqs->list[sq->list].gen;
+		if (sq->list != HAWK_NONE)
+			seq_note_end(s, sq);
 	}
 	hawk_unlock(&s->seqs->lock);
 	op->status = ret;

@@ -10,8 +10,8 @@
  *
  * A run is one LID sequence number, from the top of the range.  Its rows (the blocks of
  * all layers and head groups for block_tokens tokens) are handed out from 0 on.  Each
- * segment of any list is chained at its run: so what a row has to do with anybody can be
- * found out without asking every sequence.
+ * segment of any list is in a tree of its run (seqtree.c): so what a row has to do with
+ * anybody can be found out without asking every sequence.
  *
  * All of it is guarded by hawk_seqs.lock, except what is told otherwise.
  */
@@ -28,12 +28,16 @@ struct hawk_node {
 	u32 list;
 	u32 prev;		/* in the list, by history */
 	u32 next;		/* likewise; links free nodes */
-	u32 run_prev;		/* chain of the run */
-	u32 run_next;
+	/* tree of the run */
+	u32 up;
+	u32 left;
+	u32 right;
+	u32 end;		/* last token and one, the greatest of all below */
+	bool held;		/* hawk_list.hold; which tree */
 };
 
 /*
- * @hold is a node that is in the chain of its run but not in the list: tokens whose
+ * @hold is a node that is in a tree of its run but not in the list: tokens whose
  * block is being copied by the client (cow_* of APPEND), kept until the next operation
  * on the sequence.
  */
@@ -69,7 +73,8 @@ struct hawk_seq {
 enum hawk_run_queue {
 	HAWK_RUN_IDLE,		/* no range */
 	HAWK_RUN_DEAD,		/* has ranges to look at */
-	HAWK_RUN_WAIT,		/* only ranges that were busy */
+	HAWK_RUN_WAIT,		/* only ranges that were busy; two queues, see hawk_seqs.wait */
+	HAWK_RUN_WAIT_TOO,
 	HAWK_RUN_QUEUES,
 };
 
@@ -89,7 +94,10 @@ struct hawk_run {
 	u32 limit;		/* rows that LIDs may be put in; read without the lock */
 	u32 rows;		/* handed out */
 	u32 top;		/* the most that @rows has been */
-	u32 head;		/* chain of nodes; links free runs */
+	u32 base;		/* of its owner's history, token 0, HAWK_NONE: unknown; no lock */
+	u32 end;		/* where what its owner shows ends, 0: unknown; no lock */
+	u32 shown;		/* tree of nodes of lists; links free runs */
+	u32 held;		/* tree of nodes that are held */
 	u32 seq;		/* handle of the sequence that gets rows here, 0: none */
 	u32 reapers;		/* threads that free LIDs of it now */
 	u32 prev;		/* queue */
@@ -118,6 +126,7 @@ struct hawk_seqs {
 	u32 nfree;		/* nodes */
 	u32 free_run;
 	u32 queue[HAWK_RUN_QUEUES];
+	u32 wait;		/* queue of those that wait; the other: to be looked at again */
 	u32 reaping;		/* threads that free LIDs now */
 	u8 dead;		/* there are ranges to look at; read without the lock */
 	u8 waiting;		/* a row is or may become busy; read without the lock */
@@ -155,6 +164,19 @@ static inline struct hawk_seq *hawk_seq_of(const struct hawk_space *s, u32 handl
 	return sq->handle == handle && sq->list != HAWK_NONE ? sq : NULL;
 }
 
+static inline bool hawk_run_empty(const struct hawk_run *r)
+{
+	return r->shown == HAWK_NONE && r->held == HAWK_NONE;
+}
+
+/* Tests bound how many nodes of trees are looked at with the lock held. */
+#ifdef HAWK_COUNT_EVENTS
+extern u64 hawk_visit_count;
+#define hawk_visit_counted(q)	(hawk_visit_count++)
+#else
+#define hawk_visit_counted(q)	do { } while (0)
+#endif
+
 static inline u32 hawk_seg_end(const struct hawk_seg *g)
 {
 	return g->first + g->len;
@@ -182,11 +204,24 @@ void hawk_list_hold(struct hawk_space *s, struct hawk_list *l, const struct hawk
 bool hawk_seg_clip(const struct hawk_seg *g, u32 start, u32 end, struct hawk_seg *out);
 void hawk_node_move(struct hawk_space *s, struct hawk_node *n, u32 run, u32 tok);
 
+/* seqtree.c */
+void hawk_tree_add(struct hawk_space *s, struct hawk_node *n);
+void hawk_tree_del(struct hawk_space *s, struct hawk_node *n);
+void hawk_tree_refit(struct hawk_space *s, const struct hawk_node *n);
+struct hawk_node *hawk_tree_first(const struct hawk_seqs *q, u32 nr, u32 from, u32 to);
+struct hawk_node *hawk_tree_next(const struct hawk_seqs *q, const struct hawk_node *n,
+				 u32 from, u32 to);
+struct hawk_node *hawk_run_rows_node(const struct hawk_seqs *q, const struct hawk_run *r,
+				     u32 row, u32 end);
+u32 hawk_run_end(const struct hawk_seqs *q, const struct hawk_run *r);
+bool hawk_tree_ok(const struct hawk_space *s, const struct hawk_node *n);
+
 /* seqrun.c */
 struct hawk_run *hawk_run_take(struct hawk_space *s, u32 handle);
 void hawk_run_give(struct hawk_space *s, struct hawk_run *r, u32 rows);
 void hawk_run_dirty(struct hawk_space *s, struct hawk_run *r, u32 tok, u32 len);
 void hawk_run_settle(struct hawk_space *s, struct hawk_run *r);
+bool hawk_runs_due(const struct hawk_space *s);
 
 /* alloc.c */
 int hawk_lid_free(struct hawk_space *s, u64 lid, bool *ended);

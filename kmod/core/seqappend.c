@@ -33,19 +33,16 @@ static bool row_is_ours(struct hawk_space *s, const struct hawk_list *l,
 			const struct hawk_run *r, u32 row, u32 end)
 {
 	const struct hawk_seqs *q = s->seqs;
+	u32 first = row * q->block_tokens, next = first + q->block_tokens;
 	const struct hawk_node *n;
-	u32 nr;
 
-	for (nr = r->head; nr != HAWK_NONE; nr = n->run_next) {
-		n = &q->node[nr];
-		if (n->seg.tok / q->block_tokens > row || hawk_seg_row_end(q, &n->seg) <= row)
-			continue;
-		if (n->seg.tok + n->seg.len > end)
+	if (hawk_tree_first(q, r->shown, end, next) || hawk_tree_first(q, r->held, end, next))
+		return false;
+	/* what is held is only read, and what we write lies behind it */
+	for (n = hawk_tree_first(q, r->shown, first, next); n;
+	     n = hawk_tree_next(q, n, first, next))
+		if (&q->list[n->list] != l)
 			return false;
-		/* what is held is only read, and what we write lies behind it */
-		if (&q->list[n->list] != l && q->list[n->list].hold != nr)
-			return false;
-	}
 	return true;
 }
 
@@ -85,7 +82,7 @@ static int place_fresh(struct hawk_space *s, const struct hawk_seq *sq,
 	else if (r && !r->seq && !r->kept && r->rows + rows <= q->row_max)
 		p->run = r;
 	else if (q->free_run == HAWK_NONE)
-		return -ENOSPC;
+		return hawk_runs_due(s) ? -EAGAIN : -ENOSPC;
 	if (p->run)
 		base = p->run->rows;
 	p->tok = base * s->block_tokens + p->cow;
@@ -219,8 +216,10 @@ int hawk_seq_extend(struct hawk_space *s, struct hawk_seq *sq, struct hawk_seq_o
 		return -ENOSPC;
 
 	l = hawk_seq_own(s, sq);
-	if (!p.run)
+	if (!p.run) {
 		p.run = hawk_run_take(s, sq->handle);
+		hawk_store(&p.run->base, l->len + l->hidden - p.cow);
+	}
 	if (!p.here)
 		run_own(s, sq, p.run);
 	hawk_run_give(s, p.run, p.rows);

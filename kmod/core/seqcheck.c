@@ -115,28 +115,46 @@ static int check_run(struct hawk_space *s, const struct hawk_run *r, const char 
 		if (r->range[i].row >= r->range[i].end)
 			FAIL("empty range");
 	}
-	if (r->queue != (!r->n ? HAWK_RUN_IDLE : dead ? HAWK_RUN_DEAD : HAWK_RUN_WAIT))
+	if (r->n && !dead ? r->queue < HAWK_RUN_WAIT :
+	    r->queue != (dead ? HAWK_RUN_DEAD : HAWK_RUN_IDLE))
 		FAIL("run in the wrong queue");
 	if (r->reapers)
 		FAIL("run is being reaped");
 	if (r->seq && !hawk_seq_of(s, r->seq))
 		FAIL("run of no sequence");
-	if (r->limit != (r->head != HAWK_NONE || r->kept ? r->rows : 0))
+	if (r->limit != (!hawk_run_empty(r) || r->kept ? r->rows : 0))
 		FAIL("run open without a segment, or closed with one");
-	if (r->head == HAWK_NONE && !r->kept && !r->n)
+	if (hawk_run_empty(r) && !r->kept && !r->n)
 		FAIL("run should be free");
+	return 0;
+}
+
+static int check_tree(struct hawk_space *s, u32 run, u32 root, bool held, u32 *found,
+		      const char **why)
+{
+	const struct hawk_seqs *q = s->seqs;
+	const struct hawk_node *n;
+	u32 left = q->nnodes;
+
+	if (root != HAWK_NONE && q->node[root].up != HAWK_NONE)
+		FAIL("tree of a run broken");
+	for (n = hawk_tree_first(q, root, 0, HAWK_NONE); n;
+	     n = hawk_tree_next(q, n, 0, HAWK_NONE), ++*found)
+		if (!left-- || n->seg.run != s->run_base + run || n->held != held ||
+		    !hawk_tree_ok(s, n))
+			FAIL("tree of a run broken");
 	return 0;
 }
 
 static int check_runs(struct hawk_space *s, u32 used, const char **why)
 {
 	struct hawk_seqs *q = s->seqs;
-	u32 i, nr, prev, n = 0, chained = 0;
+	u32 i, nr, n = 0, found = 0;
 	const struct hawk_run *r;
 	u64 lids = 0;
 	int ret;
 
-	for (nr = q->free_run; nr != HAWK_NONE; nr = q->run[nr].head)
+	for (nr = q->free_run; nr != HAWK_NONE; nr = q->run[nr].shown)
 		if (q->run[nr].rows || q->run[nr].limit || q->run[nr].lids || q->run[nr].n ||
 		    ++n > 2 * q->max)
 			FAIL("free runs broken");
@@ -149,16 +167,15 @@ static int check_runs(struct hawk_space *s, u32 used, const char **why)
 		ret = check_run(s, r, why);
 		if (ret)
 			return ret;
-		for (prev = HAWK_NONE, nr = r->head; nr != HAWK_NONE;
-		     prev = nr, nr = q->node[nr].run_next)
-			if (++chained > used || q->node[nr].run_prev != prev ||
-			    q->node[nr].seg.run != s->run_base + i)
-				FAIL("chain of a run broken");
+		ret = check_tree(s, i, r->shown, false, &found, why) ?:
+		      check_tree(s, i, r->held, true, &found, why);
+		if (ret)
+			return ret;
 	}
 	if (n != 2 * q->max)
 		FAIL("runs lost");
-	if (chained != used)
-		FAIL("segment not chained at its run");
+	if (found != used)
+		FAIL("segment in no tree of its run");
 	for (i = 0; i < s->max_blocks; i++) {
 		if (s->block[i].state == HAWK_BLOCK_FREE)
 			continue;

@@ -11,7 +11,7 @@
 #include "seq.h"
 
 #define PICK_SEQS	64	/* sequences looked at */
-#define PICK_VISITS	65536	/* nodes looked at, about */
+#define PICK_VISITS	16384	/* nodes looked at, about */
 
 static u32 node_row(const struct hawk_seqs *q, const struct hawk_node *n)
 {
@@ -54,18 +54,18 @@ static bool row_partial(const struct hawk_seqs *q, const struct hawk_node *n, u3
 static bool rows_shared(struct hawk_space *s, const struct hawk_node *n, u32 *visits)
 {
 	const struct hawk_seqs *q = s->seqs;
+	const struct hawk_run *r = hawk_node_run(s, n);
+	u32 from = node_row(q, n) * q->block_tokens;
+	u32 to = hawk_seg_row_end(q, &n->seg) * q->block_tokens;
 	const struct hawk_node *o;
-	u32 nr, first = node_row(q, n), end = hawk_seg_row_end(q, &n->seg);
 
-	for (nr = hawk_node_run(s, n)->head; nr != HAWK_NONE; nr = o->run_next, ++*visits) {
-		o = &q->node[nr];
-		if (o == n || hawk_seg_row_end(q, &o->seg) <= first || node_row(q, o) >= end)
-			continue;
-		if (o->list != n->list || q->list[o->list].hold == nr ||
-		    (o->seg.tok < n->seg.tok + n->seg.len &&
-		     n->seg.tok < o->seg.tok + o->seg.len))
+	if (hawk_tree_first(q, r->held, from, to))
+		return true;
+	for (o = hawk_tree_first(q, r->shown, from, to); o;
+	     o = hawk_tree_next(q, o, from, to), ++*visits)
+		if (o != n && (o->list != n->list || (o->seg.tok < n->seg.tok + n->seg.len &&
+						      n->seg.tok < o->seg.tok + o->seg.len)))
 			return true;
-	}
 	return false;
 }
 
@@ -175,7 +175,8 @@ int hawk_seq_compact_pick(struct hawk_space *s, struct hawk_compact *c)
 	if (!l)
 		goto out_unlock;
 	ret = -ENOSPC;
-	if (q->free_run == HAWK_NONE ||
+	/* the last one is left to those who append */
+	if (q->free_run == HAWK_NONE || q->run[q->free_run].shown == HAWK_NONE ||
 	    !room_for(s, (u64)c->rows * q->layers * q->heads))
 		goto out_unlock;
 	r = hawk_run_take(s, 0);

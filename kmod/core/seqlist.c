@@ -2,7 +2,7 @@
 /*
  * seqlist.c - lists of segments
  *
- * Nodes are in the order of the history, disjoint there, and chained at their runs.
+ * Nodes are in the order of the history, disjoint there, and in trees of their runs.
  * Whoever changes a list has made sure that there are nodes enough (hawk_nodes_enough())
  * and settles what became of the runs by hawk_run_settle(), which here happens whenever
  * a node leaves a run.
@@ -10,12 +10,10 @@
 #include "seq.h"
 
 static struct hawk_node *node_new(struct hawk_space *s, struct hawk_list *l,
-				  const struct hawk_seg *seg)
+				  const struct hawk_seg *seg, bool held)
 {
 	struct hawk_seqs *q = s->seqs;
 	struct hawk_node *n = &q->node[q->free_node];
-	u32 nr = q->free_node;
-	struct hawk_run *r;
 
 	hawk_assert_held(&q->lock);
 	hawk_assert(q->nfree);
@@ -23,34 +21,16 @@ static struct hawk_node *node_new(struct hawk_space *s, struct hawk_list *l,
 	q->nfree--;
 	n->seg = *seg;
 	n->list = l - q->list;
-	r = hawk_node_run(s, n);
-	n->run_prev = HAWK_NONE;
-	n->run_next = r->head;
-	if (r->head != HAWK_NONE)
-		q->node[r->head].run_prev = nr;
-	r->head = nr;
+	n->held = held;
+	hawk_tree_add(s, n);
 	return n;
-}
-
-/* Take a node off its run; the rows that it showed are to be looked at. */
-static void run_unlink(struct hawk_space *s, struct hawk_node *n)
-{
-	struct hawk_seqs *q = s->seqs;
-	struct hawk_run *r = hawk_node_run(s, n);
-
-	if (n->run_prev == HAWK_NONE)
-		r->head = n->run_next;
-	else
-		q->node[n->run_prev].run_next = n->run_next;
-	if (n->run_next != HAWK_NONE)
-		q->node[n->run_next].run_prev = n->run_prev;
 }
 
 static void node_free(struct hawk_space *s, struct hawk_node *n)
 {
 	struct hawk_seqs *q = s->seqs;
 
-	run_unlink(s, n);
+	hawk_tree_del(s, n);
 	n->list = HAWK_NONE;
 	n->next = q->free_node;
 	q->free_node = n - q->node;
@@ -156,7 +136,7 @@ struct hawk_list *hawk_list_copy(struct hawk_space *s, const struct hawk_list *f
 	for (nr = from->head; nr != HAWK_NONE; nr = node[nr].next) {
 		if (!hawk_seg_clip(&node[nr].seg, 0, end, &seg))
 			break;
-		list_link(s, l, node_new(s, l, &seg), l->tail);
+		list_link(s, l, node_new(s, l, &seg, false), l->tail);
 	}
 	l->len = from->len < end ? from->len : end;
 	l->shape = from->shape;
@@ -189,8 +169,9 @@ struct hawk_node *hawk_list_split(struct hawk_space *s, struct hawk_node *n, u32
 	struct hawk_seg seg;
 
 	hawk_seg_clip(&n->seg, at, hawk_seg_end(&n->seg), &seg);
-	rest = node_new(s, l, &seg);
+	rest = node_new(s, l, &seg, false);
 	n->seg.len = at - n->seg.first;
+	hawk_tree_refit(s, n);
 	list_link(s, l, rest, n - s->seqs->node);
 	return rest;
 }
@@ -215,14 +196,17 @@ void hawk_list_cut(struct hawk_space *s, struct hawk_list *l, u32 start, u32 end
 			continue;
 		}
 		if (cut.first == n->seg.first) {
+			hawk_tree_del(s, n);
 			n->seg.first += cut.len;
 			n->seg.tok += cut.len;
 			n->seg.pos += cut.len;
 			n->seg.len -= cut.len;
+			hawk_tree_add(s, n);
 		} else {
 			if (hawk_seg_end(&cut) < hawk_seg_end(&n->seg))
 				hawk_list_split(s, n, hawk_seg_end(&cut));
 			n->seg.len -= cut.len;
+			hawk_tree_refit(s, n);
 		}
 		r = hawk_node_run(s, n);
 		hawk_run_dirty(s, r, cut.tok, cut.len);
@@ -246,10 +230,15 @@ bool hawk_list_joins(const struct hawk_space *s, const struct hawk_list *l,
 /* Add a segment at the end.  Takes a node unless it joins. */
 void hawk_list_add(struct hawk_space *s, struct hawk_list *l, const struct hawk_seg *seg)
 {
-	if (hawk_list_joins(s, l, seg))
-		s->seqs->node[l->tail].seg.len += seg->len;
-	else
-		list_link(s, l, node_new(s, l, seg), l->tail);
+	struct hawk_node *tail;
+
+	if (!hawk_list_joins(s, l, seg)) {
+		list_link(s, l, node_new(s, l, seg, false), l->tail);
+		return;
+	}
+	tail = &s->seqs->node[l->tail];
+	tail->seg.len += seg->len;
+	hawk_tree_refit(s, tail);
 }
 
 /* Join neighbours of which one has tokens in [@start, @end]. */
@@ -263,6 +252,7 @@ void hawk_list_merge(struct hawk_space *s, struct hawk_list *l, u32 start, u32 e
 		next = n->next == HAWK_NONE ? NULL : &node[n->next];
 		if (next && next->seg.first >= start && segs_join(&n->seg, &next->seg)) {
 			n->seg.len += next->seg.len;
+			hawk_tree_refit(s, n);
 			list_unlink(s, l, next);
 			node_free(s, next);
 		} else {
@@ -275,7 +265,7 @@ void hawk_list_merge(struct hawk_space *s, struct hawk_list *l, u32 start, u32 e
 void hawk_list_hold(struct hawk_space *s, struct hawk_list *l, const struct hawk_seg *seg)
 {
 	hawk_list_unhold(s, l);
-	l->hold = node_new(s, l, seg) - s->seqs->node;
+	l->hold = node_new(s, l, seg, true) - s->seqs->node;
 }
 
 void hawk_list_unhold(struct hawk_space *s, struct hawk_list *l)
@@ -289,18 +279,13 @@ void hawk_list_unhold(struct hawk_space *s, struct hawk_list *l)
 /* The tokens of a node lie elsewhere from now on. */
 void hawk_node_move(struct hawk_space *s, struct hawk_node *n, u32 run, u32 tok)
 {
-	struct hawk_seqs *q = s->seqs;
-	struct hawk_run *r = hawk_node_run(s, n), *to = &q->run[run - s->run_base];
-	u32 nr = n - q->node, old = n->seg.tok;
+	struct hawk_run *r = hawk_node_run(s, n);
+	u32 old = n->seg.tok;
 
-	run_unlink(s, n);
+	hawk_tree_del(s, n);
 	n->seg.run = run;
 	n->seg.tok = tok;
-	n->run_prev = HAWK_NONE;
-	n->run_next = to->head;
-	if (to->head != HAWK_NONE)
-		q->node[to->head].run_prev = nr;
-	to->head = nr;
+	hawk_tree_add(s, n);
 	hawk_run_dirty(s, r, old, n->seg.len);
 	hawk_run_settle(s, r);
 }

@@ -18,7 +18,8 @@
  */
 #include "seq.h"
 
-#define REAP_VISITS	16384	/* nodes looked at before the lock is let go, about */
+#define REAP_VISITS	256	/* segments passed before the lock is let go */
+#define WAKE_RUNS	256	/* runs looked at again before that */
 
 /* ---- ranges ---- */
 
@@ -88,10 +89,12 @@ struct hawk_run *hawk_run_take(struct hawk_space *s, u32 handle)
 	struct hawk_run *r = &q->run[q->free_run];
 
 	hawk_assert(q->free_run != HAWK_NONE);
-	q->free_run = r->head;
-	r->head = HAWK_NONE;
+	q->free_run = r->shown;
+	r->shown = HAWK_NONE;
 	r->seq = handle;
 	r->top = 0;
+	hawk_store(&r->base, HAWK_NONE);
+	hawk_store(&r->end, 0);
 	r->swept = false;
 	return r;
 }
@@ -126,7 +129,7 @@ static void queue_del(struct hawk_seqs *q, struct hawk_run *r)
 	r->queue = HAWK_RUN_IDLE;
 }
 
-static void queue_add(struct hawk_seqs *q, struct hawk_run *r, enum hawk_run_queue queue)
+static void queue_add(struct hawk_seqs *q, struct hawk_run *r, u32 queue)
 {
 	r->queue = queue;
 	r->prev = HAWK_NONE;
@@ -136,21 +139,29 @@ static void queue_add(struct hawk_seqs *q, struct hawk_run *r, enum hawk_run_que
 	q->queue[queue] = r - q->run;
 }
 
+/* Those that have waited: what was busy of them may not be any more. */
+static u32 queue_again(const struct hawk_seqs *q)
+{
+	return HAWK_RUN_WAIT + HAWK_RUN_WAIT_TOO - q->wait;
+}
+
 static void requeue(struct hawk_seqs *q, struct hawk_run *r)
 {
-	enum hawk_run_queue queue = r->n ? HAWK_RUN_WAIT : HAWK_RUN_IDLE;
-	u32 i;
+	u32 i, queue = r->n ? q->wait : HAWK_RUN_IDLE;
 
-	for (i = 0; i < r->n; i++)
+	for (i = 0; i < r->n; i++) {
+		r->range[i].busy &= r->queue != queue_again(q);
 		if (!r->range[i].busy)
 			queue = HAWK_RUN_DEAD;
+	}
 	if (queue != r->queue) {
 		queue_del(q, r);
 		if (queue != HAWK_RUN_IDLE)
 			queue_add(q, r, queue);
 	}
-	hawk_store(&q->waiting, q->reaping || q->queue[HAWK_RUN_WAIT] != HAWK_NONE);
-	hawk_store(&q->dead, q->queue[HAWK_RUN_DEAD] != HAWK_NONE);
+	hawk_store(&q->waiting, q->reaping || q->queue[q->wait] != HAWK_NONE);
+	hawk_store(&q->dead, q->queue[HAWK_RUN_DEAD] != HAWK_NONE ||
+			     q->queue[queue_again(q)] != HAWK_NONE);
 }
 
 /* Nobody sees anything of the run: no more rows. */
@@ -168,23 +179,19 @@ static void run_close(struct hawk_space *s, struct hawk_run *r)
 static void run_clean(struct hawk_space *s, struct hawk_run *r)
 {
 	struct hawk_seqs *q = s->seqs;
-	u32 nr, end, rows = 0;
+	u32 end = hawk_run_end(q, r);
 
 	if (r->kept)
 		return;
-	for (nr = r->head; nr != HAWK_NONE; nr = q->node[nr].run_next) {
-		end = hawk_seg_row_end(q, &q->node[nr].seg);
-		rows = rows > end ? rows : end;
-	}
-	if (rows) {
-		hawk_run_give(s, r, rows);
+	if (end) {
+		hawk_run_give(s, r, (end - 1) / q->block_tokens + 1);
 	} else if (!hawk_cas64(&r->lids, 0, 0)) {	/* orders it, see hawk_run_join() */
 		/* out of place, put there too late, or in flight */
 		range_add(r, 0, r->top, r->swept);
 		r->swept = true;
 	} else {
 		r->rows = 0;
-		r->head = q->free_run;
+		r->shown = q->free_run;
 		q->free_run = r - q->run;
 	}
 }
@@ -193,7 +200,7 @@ static void run_clean(struct hawk_space *s, struct hawk_run *r)
 void hawk_run_settle(struct hawk_space *s, struct hawk_run *r)
 {
 	hawk_assert_held(&s->seqs->lock);
-	if (r->head == HAWK_NONE && !r->kept && r->limit)
+	if (hawk_run_empty(r) && !r->kept && r->limit)
 		run_close(s, r);
 	if (!r->n && !r->reapers)
 		run_clean(s, r);
@@ -257,30 +264,20 @@ static u32 row_lids(const struct hawk_space *s)
 
 /*
  * Go on from @row over rows that are shown, and from there to the next that is.
- * Return: false: too many nodes, go on from @row later; true: @row is dead, or @end.
+ * Return: false: too many segments, go on from @row later; true: @row is dead, or @end.
  */
 static bool dead_rows(const struct hawk_seqs *q, const struct hawk_run *r, u32 *row, u32 *end)
 {
 	const struct hawk_node *n;
-	u32 nr, visits = 0, first, last, from;
+	u32 visits = 0;
 
-	do {
-		from = *row;
-		for (nr = r->head; nr != HAWK_NONE && *row < *end; nr = n->run_next, visits++) {
-			n = &q->node[nr];
-			last = hawk_seg_row_end(q, &n->seg);
-			if (n->seg.tok / q->block_tokens <= *row && *row < last)
-				*row = last;
-		}
-	} while (from != *row && *row < *end && visits < REAP_VISITS);
-	if (from != *row && *row < *end)
-		return false;
-	for (nr = r->head; nr != HAWK_NONE && *row < *end; nr = n->run_next) {
-		n = &q->node[nr];
-		first = n->seg.tok / q->block_tokens;
-		if (first > *row && first < *end)
-			*end = first;
+	while (*row < *end && (n = hawk_run_rows_node(q, r, *row, *row + 1))) {
+		if (visits++ == REAP_VISITS)
+			return false;
+		*row = hawk_seg_row_end(q, &n->seg);
 	}
+	while (*row < *end && (n = hawk_run_rows_node(q, r, *row, *end)))
+		*end = n->seg.tok / q->block_tokens;
 	return true;
 }
 
@@ -358,25 +355,40 @@ static void stretch_free(struct hawk_space *s, struct stretch *st, u32 *freed)
 							 row * q->block_tokens), freed);
 }
 
-/* Pins or leases have ended: what waits is looked at once more. */
+/*
+ * Pins or leases have ended: all that wait now are looked at once more, some at a time.
+ * Those that are still busy then wait in the other queue.
+ */
 static void wake_waiting(struct hawk_seqs *q)
 {
-	struct hawk_run *r;
 	u32 i;
 
-	hawk_store(&q->again, 0);
-	q->wakes++;
-	while (q->queue[HAWK_RUN_WAIT] != HAWK_NONE) {
-		r = &q->run[q->queue[HAWK_RUN_WAIT]];
-		for (i = 0; i < r->n; i++)
-			r->range[i].busy = false;
-		requeue(q, r);
+	if (q->queue[queue_again(q)] == HAWK_NONE && hawk_load(&q->again)) {
+		hawk_store(&q->again, 0);
+		q->wakes++;
+		q->wait = queue_again(q);
 	}
+	for (i = 0; i < WAKE_RUNS && q->queue[queue_again(q)] != HAWK_NONE; i++)
+		requeue(q, &q->run[q->queue[queue_again(q)]]);
+}
+
+/* May a run become free by reaping alone, also by what others do of it just now? */
+bool hawk_runs_due(const struct hawk_space *s)
+{
+	const struct hawk_seqs *q = s->seqs;
+
+	hawk_assert_held(&q->lock);
+	return q->dead || q->reaping || (q->queue[q->wait] != HAWK_NONE && hawk_load(&q->again));
 }
 
 bool hawk_seq_dead(const struct hawk_space *s)
 {
 	return s->seqs && hawk_load(&s->seqs->dead);
+}
+
+bool hawk_seq_reaping(const struct hawk_space *s)
+{
+	return s->seqs && hawk_load(&s->seqs->reaping);
 }
 
 bool hawk_seq_due(const struct hawk_space *s)
@@ -396,7 +408,7 @@ bool hawk_seq_reap(struct hawk_space *s, u32 budget, u32 *freed)
 		return false;
 	lids = row_lids(s);
 	hawk_lock(&q->lock);
-	if (q->queue[HAWK_RUN_DEAD] == HAWK_NONE && hawk_load(&q->again))
+	if (q->queue[HAWK_RUN_DEAD] == HAWK_NONE)
 		wake_waiting(q);
 	while (q->queue[HAWK_RUN_DEAD] != HAWK_NONE && done < budget) {
 		st.run = &q->run[q->queue[HAWK_RUN_DEAD]];
@@ -410,14 +422,14 @@ bool hawk_seq_reap(struct hawk_space *s, u32 budget, u32 *freed)
 			continue;
 		}
 		st.run->reapers++;
-		q->reaping++;
+		hawk_store(&q->reaping, q->reaping + 1);
 		wakes = q->wakes;
 		requeue(q, st.run);
 		hawk_unlock(&q->lock);
 		stretch_free(s, &st, freed);
 		hawk_lock(&q->lock);
 		st.run->reapers--;
-		q->reaping--;
+		hawk_store(&q->reaping, q->reaping - 1);
 		/* what others woke meanwhile may have been for these: look again */
 		if (st.busy_end)
 			range_add(st.run, st.busy_row, st.busy_end, wakes == q->wakes);

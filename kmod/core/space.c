@@ -70,7 +70,7 @@ static int window_init(struct hawk_space *s, const struct hawk_space_params *p, 
 		if (hawk_keep_create(s, tier))
 			return -ENOMEM;
 	}
-	return hawk_window_join(s, tier);
+	return hawk_window_join(s, tier, p->insist);
 }
 
 static void buckets_init(struct hawk_space *s)
@@ -233,28 +233,31 @@ int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
 		       (HAWK_VT_WAYS * sizeof(struct hawk_vtlb_entry)) - 1;
 
 	s->run_base = HAWK_NONE;
-	ret = tables_alloc(s, has_flash(e, p));
-	if (!ret && p->identity)
-		ret = identity_set(s, p->identity);
-	if (!ret && p->seqs)
-		ret = hawk_seqs_create(s, p);
-	if (ret)
-		goto err_free;
-	buckets_init(s);
-	slots_deal(s);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		s->win[t].drain = HAWK_NONE;
+	if (p->identity) {
+		ret = identity_set(s, p->identity);
+		if (ret)
+			goto err_return;
+	}
+	/* first, so that who is refused has not had the large tables made in vain */
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		ret = p->quota_max[t] ? window_init(s, p, t) : 0;
 		if (ret)
 			goto err_return;
 	}
+	ret = tables_alloc(s, has_flash(e, p));
+	if (!ret && p->seqs)
+		ret = hawk_seqs_create(s, p);
+	if (ret)
+		goto err_return;
+	buckets_init(s);
+	slots_deal(s);
 	*space = s;
 	return 0;
 
 err_return:
 	windows_return(s);
-err_free:
 	tables_free(s);
 	return ret;
 }

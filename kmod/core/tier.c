@@ -79,8 +79,10 @@ int hawk_tier_add(struct hawk_engine *e, u32 kind, u32 chunks, u32 *tier)
 	hawk_store(&t->leaving, false);
 	hawk_store(&t->lost, false);
 	hawk_store(&t->avail, chunks);
+	t->minima = 0;
 	hawk_store(&t->reserved, 0);
 	hawk_store(&t->claimed, 0);
+	t->insisting = 0;
 	t->free = 0;
 	t->admit = HAWK_ADMIT_REUSE;
 	t->rated = 0;
@@ -140,6 +142,18 @@ int hawk_tier_usage(struct hawk_engine *e, u32 tier, u32 *total, u32 *free, u32 
 	}
 	hawk_unlock(&t->lock);
 	return ret;
+}
+
+u32 hawk_tier_minima(struct hawk_engine *e, u32 tier)
+{
+	u32 n;
+
+	if (tier >= HAWK_TIERS_MAX)
+		return 0;
+	hawk_lock(&e->tier[tier].lock);
+	n = e->tier[tier].minima;
+	hawk_unlock(&e->tier[tier].lock);
+	return n;
 }
 
 u32 hawk_tier_next_dirty(struct hawk_engine *e, u32 tier, u32 after)

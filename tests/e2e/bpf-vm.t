@@ -114,7 +114,9 @@ def lockwait(run):
 def refusals(run):
     want, refused = run.rooms, run.maps("refusals", "refused")
     t.equal({keys[1]: n for keys, n in refused.items()},
-            {"quota": want["quota"], "tier": want["tier"]}, "refusals: as many as items failed")
+            {"quota": want["quota"], "tier": want["tier"], "lent": 1},
+            "refusals: as many as items failed, and a space whose minimum others have pinned")
+    t.equal(want["lent"], 1, "refusals: that space was not made")
     lines = [line.split() for line in run.text["refusals"].splitlines() if " quota " in line
              or " tier " in line and line.split()[0].isdigit()]
     of_quota = [line[2:] for line in lines if line[4] == "quota"]
@@ -132,6 +134,8 @@ def hawkctl(run):
          "hawkctl stats: calls under way", str(calls["lookup"]))
     t.ok(all(sum(h["log2_ns"]) == h["count"] for h in calls.values() if h is not calls["lookup"]),
          "hawkctl stats: a time for each call", str(calls))
+    t.equal([calls["gather"][name] for name in ("count", "items", "failed")], [1, 8, 1],
+            "hawkctl stats: gathers and their rows")
     t.ok(all(0 < h["p50_ns"] <= h["p99_ns"] for h in calls.values()),
          "hawkctl stats: percentiles", str(calls))
     t.ok(re.search(r"^lookup +\d+ +[\d.]+ items +0 +[\d.]+ +[\d.]+$", run.stats_text, re.M),

@@ -74,9 +74,12 @@ BUGS = {
     "a leased block is forgotten": (
         "evict.c", "!s->block[nr].leases && ", ""),
     "blocks of a sequence are freed with their neighbours": (
-        "seqrun.c", "if (first > *row && first < *end)", "if (false)"),
+        "seqrun.c", "while (*row < *end && (n = hawk_run_rows_node(q, r, *row, *end)))",
+        "if (false)"),
     "a drain takes a frame on flash while a gather reads it": (
         "drain.c", "\tif (blk->reads)\n", "\tif (false)\n"),
+    "a block is freed while a gather reads it": (
+        "alloc.c", "blk->leases || blk->reads) {", "blk->leases) {"),
     "a failed write is taken for a good copy": (
         "plan.c", "if (m->result) {", "if (m->result == -ECANCELED) {"),
     "the copy for a writer never lets its pin on the original go": (

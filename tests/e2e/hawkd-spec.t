@@ -3,10 +3,13 @@
 """Speculative decoding through HTTP: what is generated is the same token for token, with
 guesses and without, also from the cache, from flash and beside others.
 
-The tests use the device named by HAWK_URL, otherwise the embedded backend. HAWK_SPEC_TOKENS
-is how many greedy tokens of each model are compared (10000), HAWK_SEED the seed."""
+Arguments are names of tests to run (greedy, sampled ...), all without. The tests use the
+device named by HAWK_URL, otherwise the embedded backend. HAWK_SPEC_TOKENS is how many greedy
+tokens of each model are compared (10000), HAWK_SEED the seed; HAWK_SMALL makes answers short
+and cases few."""
 
 import concurrent.futures
+import json
 import os
 import pathlib
 import random
@@ -20,10 +23,18 @@ import tap  # noqa: E402
 
 t = tap.Tap()
 SEED = int(os.environ.get("HAWK_SEED", "1"))
-TOKENS = int(os.environ.get("HAWK_SPEC_TOKENS", "10000"))
-EACH = 200      # tokens of an answer
+EACH = serve.size(200, 40)          # tokens of an answer
+TOKENS = int(os.environ.get("HAWK_SPEC_TOKENS", serve.size(10000, 2 * EACH)))
+TRIES = 16                          # prompts until a model writes what a test is about
+CLIENTS = serve.size(12, 3)
 PROMPT = "The Linux kernel is a program that manages the hardware of a computer. "
+HAWK_MMAP_DRAFT = 4     # area of mmap offsets, of 2^40 bytes
 ALWAYS = {"tokens": 8, "ngram": 2, "gate": False}
+ROUNDS = "hawkd_spec_rounds_total"
+DRAFTED = 'hawkd_spec_tokens_total{kind="drafted"}'
+ACCEPTED = 'hawkd_spec_tokens_total{kind="accepted"}'
+FLASH = 'hawkd_prompt_tokens_total{source="flash"}'
+DONE = 'hawkd_requests_total{outcome="ok"}'
 
 
 def kv_url(folder, name, dram):
@@ -53,33 +64,103 @@ def prompts_of(server, rng, n):
     return ids
 
 
-def test_greedy(folder, model):
-    """Without, and with guesses from the cache; DRAM is small, so much of it comes from flash."""
-    name = pathlib.Path(model).stem
+def grown(after, before):
+    """What the counters of speculation and of flash have grown by."""
+    return [after[k] - before.get(k, 0) for k in (DRAFTED, ACCEPTED, FLASH)]
+
+
+def compare(server, prompts):
+    """(tokens compared, prompts whose tokens differ, what counters have grown by)"""
+    plain = [ask(server, None, prompt=p)[:2] for p in prompts]
+    before = server.metrics()
+    spec = [ask(server, {"tokens": 1 + i % 16, "ngram": 1 + i % 4, "gate": i % 3 == 0},
+                prompt=p)[:2] for i, p in enumerate(prompts)]
+    wrong = [p for a, b, p in zip(plain, spec, prompts) if a != b]
+    return sum(len(ids) for ids, _ in plain), wrong, grown(server.metrics(), before)
+
+
+def greedy(folder, model):
+    """Without, and with guesses from the cache; DRAM is small, so much of it comes from flash.
+    Texts may end early or be past guessing: then there are more of them."""
+    name, rng = pathlib.Path(model).stem, random.Random(SEED)
+    n, asked, wrong, counts = 0, 0, [], [0, 0, 0]
     with serve.start(kv_url(folder, name, "2M"), model=model) as server:
-        prompts = prompts_of(server, random.Random(SEED), max(TOKENS // EACH, 1))
-        plain = [ask(server, None, prompt=p)[:2] for p in prompts]
-        before = server.metrics()
-        extra = [({"tokens": 1 + i % 16, "ngram": 1 + i % 4, "gate": i % 3 == 0}, p)
-                 for i, p in enumerate(prompts)]
-        spec = [ask(server, *e[:1], prompt=e[1])[:2] for e in extra]
-        after = server.metrics()
-    wrong = [i for i, (a, b) in enumerate(zip(plain, spec)) if a != b]
-    n = sum(len(ids) for ids, _ in plain)
+        for _ in range(TRIES):
+            length = max(n // asked, EACH // 10) if asked else EACH
+            more = max(-((n - TOKENS) // length), 1)
+            some = compare(server, prompts_of(server, rng, more))
+            n, asked, wrong = n + some[0], asked + more, wrong + some[1]
+            counts = [a + b for a, b in zip(counts, some[2])]
+            drafted, accepted, flash = counts
+            if n >= TOKENS and drafted > accepted > 0:
+                break
     t.equal(wrong, [], f"{name}: {n} greedy tokens are the same with guesses")
-    grown = {k: after[k] - before.get(k, 0) for k in after}
-    drafted = grown['hawkd_spec_tokens_total{kind="drafted"}']
-    accepted = grown['hawkd_spec_tokens_total{kind="accepted"}']
-    flash = grown['hawkd_prompt_tokens_total{source="flash"}']
+    t.ok(n >= TOKENS, f"{name}: these are {TOKENS} or more")
     t.note(f"{name}: seed {SEED}, {drafted:.0f} tokens guessed, {accepted:.0f} right, "
            f"{flash:.0f} prompt tokens from flash")
     t.ok(drafted > accepted > 0, f"{name}: some guesses were right, some were not")
-    if "HAWK_URL" not in os.environ:
+    if n > 4000 and "HAWK_URL" not in os.environ:
         t.ok(flash > 0, f"{name}: some prompts came from flash")
 
 
+def test_greedy(folder):
+    greedy(folder, serve.MODEL)
+
+
+def test_stories(folder):
+    if not serve.STORIES.exists():
+        raise tap.Skip(f"no {serve.STORIES.name} here")
+    greedy(folder, str(serve.STORIES))
+
+
+def ring_head(pid):
+    """Tokens accepted in the draft ring that a process has mapped, as the device reads them:
+    the first word of the ring (struct hawk_draft in uapi/hawk.h); None: it has none."""
+    for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+        span, _, offset, _, _, path = (line.split() + [""])[:6]
+        if path == "/dev/hawk" and int(offset, 16) >> 40 == HAWK_MMAP_DRAFT:
+            with open(f"/proc/{pid}/mem", "rb", buffering=0) as mem:
+                mem.seek(int(span.split("-")[0], 16))
+                return int.from_bytes(mem.read(8), sys.byteorder)
+    return None
+
+
+def test_ring(folder):
+    """While a sequence is guessed for, a ring of the device counts what is accepted."""
+    def kept(metrics):
+        """One token a round is no guess. Metrics count a round before the ring does."""
+        return metrics[ROUNDS] + metrics[ACCEPTED] - before[ROUNDS] - before[ACCEPTED]
+
+    def far(metrics):
+        return kept(metrics) > 40 and metrics[ACCEPTED] > before[ACCEPTED]
+    url = kv_url(folder, "ring", "16M")
+    if not url.startswith("dev:"):
+        raise tap.Skip("not over the device: rings are memory of hawkd's own")
+    with serve.start(url) as server:
+        t.equal(ring_head(server.process.pid), None, "no ring while nothing runs")
+        for part in range(TRIES):       # until a text does not end before that
+            before = server.metrics()
+            body = json.dumps({"model": serve.NAME, "prompt": f"Part {part}. {PROMPT}",
+                               "temperature": 0, "max_tokens": 1000,
+                               "hawk": {"speculate": ALWAYS}})
+            sock = serve.raw_request(server, "POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+                                             f"Content-Length: {len(body)}\r\n\r\n{body}")
+            low = serve.until(server, lambda m: far(m) or m[DONE] > before[DONE])
+            head = ring_head(server.process.pid)
+            high = server.metrics()
+            sock.close()
+            if low and far(low) and high[DONE] == before[DONE]:
+                break
+        a_round = ALWAYS["tokens"] + 1
+        t.ok(head is not None and low and kept(low) - a_round <= head <= kept(high),
+             f"the device's ring has counted the {head} tokens that were accepted",
+             f"before: {low and kept(low)}, after: {kept(high)}")
+        t.ok(serve.until(server, lambda _: ring_head(server.process.pid) is None),
+             "the client goes: the sequence ends, and its ring")
+
+
 def test_sampled(server):
-    for seed in range(8):
+    for seed in range(serve.size(8, 1)):
         body = {"temperature": 0.7 + seed / 10, "top_p": 0.95, "top_k": 40 * (seed % 2),
                 "seed": seed}
         t.equal(ask(server, ALWAYS, **body)[:2], ask(server, None, **body)[:2],
@@ -103,10 +184,12 @@ def test_limits(server):
 
 def test_end_of_text(server):
     """Prompts that the model ends by itself; guesses may hold the end, too."""
-    ends = 0
-    for seed in range(30):
-        body = {"messages": [{"role": "user", "content": f"{seed}?"}], "temperature": 1.0,
-                "seed": seed, "max_tokens": 60, "model": serve.NAME, "return_token_ids": True}
+    ends = seed = 0
+    while seed < 30 or (not ends and seed < 300):
+        seed += 1
+        body = {"messages": [{"role": "user", "content": f"{seed}?"}], "seed": seed,
+                "temperature": 1.0 if seed <= 30 else 2.0,     # any token is likelier then
+                "max_tokens": 60, "model": serve.NAME, "return_token_ids": True}
         _, a = server.call("POST", "/v1/chat/completions", body)
         body["hawk"] = {"speculate": {**ALWAYS, "ngram": 1}}
         _, b = server.call("POST", "/v1/chat/completions", body)
@@ -115,26 +198,26 @@ def test_end_of_text(server):
         if a != b:
             t.equal(b, a, f"chat with seed {seed}")
             return
-    t.ok(ends > 0, f"{ends} of 30 chats end by themselves, with the same tokens")
+    t.ok(ends > 0, f"{ends} of {seed} chats end by themselves, with the same tokens")
 
 
 def test_beside_others(server):
     """Rounds of many sequences in one step, some with guesses and some without."""
-    prompts = [f"{PROMPT}Chapter {i}. {PROMPT}" for i in range(12)]
+    prompts = [f"{PROMPT}Chapter {i}. {PROMPT}" for i in range(CLIENTS)]
     alone = [ask(server, None, prompt=p)[:2] for p in prompts]
-    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+    with concurrent.futures.ThreadPoolExecutor(CLIENTS) as pool:
         together = list(pool.map(
             lambda i: ask(server, (ALWAYS, None, {"tokens": 16})[i % 3], prompt=prompts[i])[:2],
-            range(12)))
-    t.equal(together, alone, "twelve clients at once get the tokens that each gets alone")
+            range(CLIENTS)))
+    t.equal(together, alone, f"{CLIENTS} clients at once get the tokens that each gets alone")
 
 
 def test_after_drop(server):
     """Guesses behind dropped tokens, with the gap closed and open."""
-    ids = ask(server, None, prompt=PROMPT * 12, max_tokens=1)[2]["choices"][0]["prompt_token_ids"]
+    ids = ask(server, None, prompt=PROMPT * 8, max_tokens=1)[2]["choices"][0]["prompt_token_ids"]
     for repos in (True, False):
         hawk = {"drop": [[20, 60]], "at": 100, "repos": repos}
-        body = {"prompt": ids, "max_tokens": 80, "return_token_ids": True}
+        body = {"prompt": ids, "max_tokens": min(80, EACH), "return_token_ids": True}
         _, a = serve.completion(server, **body, hawk=hawk)
         _, b = serve.completion(server, **body, hawk={**hawk, "speculate": ALWAYS})
         t.equal(b["choices"][0]["token_ids"], a["choices"][0]["token_ids"],
@@ -167,22 +250,29 @@ def test_option(folder):
         plain = ask(server, {"tokens": 0})[:2]
         t.equal(server.metrics()["hawkd_spec_rounds_total"], 0, "a request may decline")
         t.equal(ask(server, None)[:2], plain, "with --speculate: the same tokens")
-        t.ok(server.metrics()["hawkd_spec_rounds_total"] > 0, "and some were guessed")
+        for part in range(TRIES):
+            if not server.metrics()[ROUNDS]:
+                ask(server, None, prompt=f"{PROMPT}Part {part}. {PROMPT}")
+        t.ok(server.metrics()[ROUNDS] > 0, "and some were guessed")
+
+
+WITH_SERVER = (test_sampled, test_limits, test_end_of_text, test_beside_others, test_after_drop,
+               test_cache_is_the_same, test_errors)
+ALONE = (test_greedy, test_stories, test_ring, test_option)
 
 
 def main():
+    with_server, alone = tap.chosen(WITH_SERVER, ALONE)
     if not os.path.exists(serve.MODEL):
         tap.skip_all(f"no model {serve.MODEL}")
     with serve.scratch() as folder:
-        test_greedy(folder, serve.MODEL)
-        if serve.STORIES.exists():
-            test_greedy(folder, str(serve.STORIES))
-        with serve.start(kv_url(folder, "rest", "16M")) as server:
-            for test in (test_sampled, test_limits, test_end_of_text, test_beside_others,
-                         test_after_drop, test_cache_is_the_same, test_errors):
-                test(server)
-            t.equal(server.stop(), 0, "hawkd stops with status 0")
-        test_option(folder)
+        if with_server:
+            with serve.start(kv_url(folder, "rest", "16M")) as server:
+                for test in with_server:
+                    t.run(test, server)
+                t.equal(server.stop(), 0, "hawkd stops with status 0")
+        for test in alone:
+            t.run(test, folder)
     t.done()
 
 

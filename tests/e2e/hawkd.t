@@ -424,19 +424,16 @@ ALONE = (test_spill, test_no_room, test_large_bodies, test_queue_full, test_api_
 
 
 def main():
-    def chosen(tests):
-        names = sys.argv[1:]
-        return [f for f in tests if not names or f.__name__.removeprefix("test_") in names]
-
+    with_server, alone = tap.chosen(WITH_SERVER, ALONE)
     if not os.path.exists(serve.MODEL):
         tap.skip_all(f"no model {serve.MODEL}")
     with serve.scratch() as folder:
-        if chosen(WITH_SERVER):
+        if with_server:
             with serve.start(kv_url(folder, "16M")) as server:
-                for test in chosen(WITH_SERVER):
+                for test in with_server:
                     t.run(test, server)
                 t.equal(server.stop(), 0, "hawkd stops with status 0")
-        for test in chosen(ALONE):
+        for test in alone:
             t.run(test, folder)
     t.done()
 

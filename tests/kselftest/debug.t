@@ -59,6 +59,10 @@ HAWK_PANIC_ON_WARN=1 tools/lab/hawk-lab run --kernel debug --check-log --quiet -
 	-- sh tests/kselftest/in-guest tests/fuzz/fuzz-in-guest >"$tmp/log" 2>&1
 status=$?
 grep '^# ' "$tmp/log"
+# without coverage it only calls at random
+[ "$places" -gt 0 ] && grep -q '^# .*, coverage by KCOV$' "$tmp/log" &&
+	grep -q '^# places: [1-9]' "$tmp/log"
+report $? "the fuzzer is guided by the places that it has been at ($places in the module)" "$tmp/log"
 grep -q '^ok 1 ' "$tmp/log"
 report $? "every call is answered, every space is sound, every tier can be removed" "$tmp/log"
 grep -q '^### end rmmod 0' "$tmp/log"

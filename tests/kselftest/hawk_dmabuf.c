@@ -344,6 +344,32 @@ TEST_F(hawk, plain_export_outlives_its_file)
 
 /* ---- revocable ones give way ---- */
 
+/* A driver that maps it for the CPU and does not ask first: no byte of the space, no splat. */
+TEST_F(hawk, mapping_what_is_gone)
+{
+	uint8_t buf[BLOCK], zero[BLOCK] = { 0 };
+	struct hawk_export x;
+	int imp;
+
+	if (model_load("importer", ""))
+		SKIP(return, "no hawk_importer.ko in HAWK_TEST_MODELS");
+	ASSERT_EQ(0, make_blocks(self->fd, self->win, 0, 2));
+	ASSERT_EQ(0, export_blocks(self->fd, 0, 2, HAWK_EXPORT_REVOCABLE, &x));
+	imp = imp_attach(x.fd, HAWK_IMP_DYNAMIC);
+	ASSERT_GE(imp, 0);
+	EXPECT_TRUE(imp_sees(imp, BLOCK, 1, HAWK_IMP_RW_VMAP | HAWK_IMP_RW_BARE));
+	EXPECT_EQ(0, export_revoke(self->fd, x.export_id, LONG));
+	EXPECT_EQ(-ENODEV, imp_rw(imp, BLOCK, buf, BLOCK, HAWK_IMP_RW_VMAP));
+	fill(buf, BLOCK, 7);
+	EXPECT_EQ(0, imp_rw(imp, BLOCK, buf, BLOCK,
+			    HAWK_IMP_RW_VMAP | HAWK_IMP_RW_BARE | HAWK_IMP_RW_WRITE));
+	EXPECT_EQ(0, imp_rw(imp, BLOCK, buf, BLOCK, HAWK_IMP_RW_VMAP | HAWK_IMP_RW_BARE));
+	EXPECT_EQ(0, memcmp(buf, zero, BLOCK));
+	EXPECT_EQ(0, stat_pinned(self->fd));
+	close(imp);
+	close(x.fd);
+}
+
 TEST_F(hawk, processes_lose_their_mapping)
 {
 	struct iovec iov = { .iov_len = 4096 };

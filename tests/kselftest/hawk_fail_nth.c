@@ -3,6 +3,7 @@
  * hawk_fail_nth.c - failures of memory in calls for the device, for spaces, in mmap()
  */
 #define _GNU_SOURCE
+#include <poll.h>
 
 #include "hawk_models.h"
 #include "hawk_sweep.h"
@@ -134,6 +135,35 @@ static int space_create(env *e)
 }
 
 SWEEP(space_create, .prepare = other_open, .call = space_create, .undo = other_close)
+
+/* All of the host tier, which the fixture's space owns: that gives it back, with its blocks. */
+static int lent_create(env *e)
+{
+	struct hawk_space_create sc = space_args(64);
+
+	sc.quota[e->host].min_bytes = TIER_BYTES;
+	sc.quota[e->host].max_bytes = TIER_BYTES;
+	return dev_call(e->other, HAWK_IOC_SPACE_CREATE, &sc);
+}
+
+/* A space that has ended is cleaned up in the background: until then there is no room. */
+static int lent_undo(env *e)
+{
+	uint32_t i;
+	int ret = 0;
+
+	other_close(e);
+	for (i = 0; !ret && i < e->blocks; i++) {
+		while ((ret = make_blocks(e->fd, i, i + 1)) == -ENOSPC)
+			poll(NULL, 0, 1);
+		if (ret == -EEXIST)
+			ret = 0;
+	}
+	return ret;
+}
+
+SWEEP(space_create_lent, .prepare = other_open, .call = lent_create, .undo = lent_undo,
+      .moves = true)
 
 static int named_create(env *e)
 {

@@ -528,6 +528,33 @@ TEST_F(import, revoked_under_load)
 	TH_LOG("%u of %u blocks are still there", there, n);
 }
 
+/* What cannot be zeroed for long is told once, waits, and is free when it can be. */
+TEST_F(import, zeroing_fails_for_long)
+{
+	int kmsg = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct side a = self->s;
+	char text[64];
+
+	ASSERT_LE(0, lseek(kmsg, 0, SEEK_END));
+	ASSERT_EQ(0, space_make(&a, self->tier, ~0u, self->blk));
+	ASSERT_EQ(0, make_blocks(&a, 0, BUF_BLOCKS, 5000));
+	ASSERT_EQ(0, exp_call(a.exp, HAWK_EXP_IOC_FAIL, ENOMEM | HAWK_EXP_FAIL_ALL));
+	close(a.fd);
+	/* three looks at all of them */
+	while (exp_info(a.exp).fails < 3 * BUF_BYTES / HAWK_CHUNK_BYTES)
+		poll(NULL, 0, 10);
+	EXPECT_EQ(BUF_BYTES, tier_info(self->ctl, self->tier).quarantine_bytes);
+	EXPECT_EQ(0, tier_free_bytes(self->ctl, self->tier));
+	snprintf(text, sizeof(text), "tier %u: chunk", self->tier);
+	EXPECT_EQ(1, log_lines(kmsg, text));
+	ASSERT_EQ(0, exp_call(a.exp, HAWK_EXP_IOC_FAIL, 0));
+	while (tier_free_bytes(self->ctl, self->tier) != BUF_BYTES)
+		poll(NULL, 0, 10);
+	EXPECT_EQ(0, tier_info(self->ctl, self->tier).quarantine_bytes);
+	EXPECT_EQ(1, buf_is(&self->s, 0, BUF_BYTES, 0));
+	close(kmsg);
+}
+
 /* Without a transfer: the exporter's word is enough. */
 TEST_F(import, revoked_when_idle)
 {

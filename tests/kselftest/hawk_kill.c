@@ -4,7 +4,8 @@
  *
  * A writer puts blocks by key, so others are evicted; it gets some back from flash,
  * at once or asynchronously, keeps pins and leases, exports blocks for good or until
- * they are wanted back, and edits sequences.  A reader gets blocks by key through its own mapping and
+ * they are wanted back, gathers, has draft rings mapped, edits sequences, and has them kept
+ * short by elastic residency.  A reader gets blocks by key through its own mapping and
  * compares the bytes.  The writer is killed at a random moment, HAWK_KILL_N times
  * (default 1000); the seed is HAWK_KILL_SEED (printed).  After each death nothing is
  * pinned, exported or announced, every block is sound, every chunk is somebody's; in
@@ -35,12 +36,18 @@
 #define EXPORTS		6u		/* exports that the writer keeps */
 #define EXPORT_MAX	4u		/* blocks of one */
 #define EXPORT_TRIES	16u		/* not every block is there */
+#define DRAFTS		3u		/* rings that the writer keeps */
+#define DRAFT_SLOTS	20u
 
 /* What the writer tells of itself, in memory that outlives it. */
 struct life {
 	uint32_t open;		/* exports that it has */
 	uint64_t plain;		/* made in all lives */
 	uint64_t revocable;
+	uint64_t gathers;
+	uint64_t gathers_left;	/* asynchronous, not waited for */
+	uint64_t drafts;
+	uint64_t elastics;
 };
 
 FIXTURE(kill) {
@@ -179,6 +186,91 @@ static void export_things(int fd, struct life *life, unsigned int *seed)
 	life->open++;
 }
 
+/* What attention would read: one gather is waited for, another is left under way. */
+static void gather_things(int fd, struct life *life, unsigned int *seed)
+{
+	static uint8_t *buf;	/* two of BATCH blocks */
+	uint32_t remap[BATCH], count = BATCH, k[BATCH], i;
+	uint64_t lid[BATCH];
+	int32_t status[BATCH];
+	struct hawk_gather g = {
+		.size = sizeof(g), .lists = 1, .rows = BATCH, .counts = (uintptr_t)&count,
+		.lids = (uintptr_t)lid, .remap = (uintptr_t)remap, .status = (uintptr_t)status,
+		.buf_bytes = BATCH * BLOCK,
+	};
+	int ret;
+
+	if (!buf)
+		buf = mmap(NULL, 2 * BATCH * BLOCK, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (i = 0; i < BATCH; i++) {
+		k[i] = rand_r(seed) % KEYS;
+		lid[i] = LID(k[i]);
+	}
+	g.buf = (uintptr_t)buf;
+	if (dev_call(fd, HAWK_IOC_GATHER, &g))
+		_exit(13);
+	for (i = 0; i < BATCH; i++)
+		if (!status[i] && !filled(buf + remap[i] * BLOCK, BLOCK, k[i]))
+			_exit(14);
+	life->gathers += g.done > 0;
+	/* bytes that nobody looks at: several of them may come to the same place */
+	g.buf += BATCH * BLOCK;
+	g.flags = HAWK_BATCH_ASYNC;
+	ret = dev_call(fd, HAWK_IOC_GATHER, &g);
+	if (ret && ret != -EBUSY)
+		_exit(15);	/* EBUSY: no room in the ring */
+	life->gathers_left += !ret;
+}
+
+struct held_draft {
+	struct hawk_draft_open o;
+	uint8_t *map;
+	uint32_t n;		/* pattern of its slots */
+};
+
+/* One ring more, in the place of another, whose bytes have stayed what they were. */
+static void draft_things(int fd, struct life *life, unsigned int *seed)
+{
+	static struct held_draft held[DRAFTS];
+	struct held_draft *d = &held[rand_r(seed) % DRAFTS];
+	struct hawk_draft_close c = { .size = sizeof(c), .id = d->o.id };
+	uint32_t len = d->o.bytes - HAWK_DRAFT_SLOTS_AT;
+
+	if (d->map) {
+		if (!filled(d->map + HAWK_DRAFT_SLOTS_AT, len, d->n))
+			_exit(16);
+		munmap(d->map, d->o.bytes);
+		if (dev_call(fd, HAWK_IOC_DRAFT_CLOSE, &c))
+			_exit(17);
+	}
+	d->n = rand_r(seed);
+	d->o = (struct hawk_draft_open){
+		.size = sizeof(d->o), .seq = HAWK_DRAFT_NO_SEQ, .slots = DRAFT_SLOTS,
+	};
+	if (dev_call(fd, HAWK_IOC_DRAFT_OPEN, &d->o))
+		_exit(18);
+	d->map = map_area(fd, d->o.offset, d->o.bytes, PROT_READ | PROT_WRITE);
+	if (!d->map)
+		_exit(19);
+	fill(d->map + HAWK_DRAFT_SLOTS_AT, d->o.bytes - HAWK_DRAFT_SLOTS_AT, d->n);
+	life->drafts++;
+}
+
+/* From then on the worker moves what sequences show, also when the writer is dead. */
+static void set_elastic(int fd, struct life *life, unsigned int *seed)
+{
+	struct hawk_elastic e = {
+		.size = sizeof(e), .flags = HAWK_ELASTIC_SET, .on = rand_r(seed) % 4 > 0,
+		.keep_free = HAWK_ELASTIC_ONE / 2, .alpha_min = HAWK_ELASTIC_ONE / 8,
+		.window = TOKENS,
+	};
+
+	if (dev_call(fd, HAWK_IOC_ELASTIC, &e))
+		_exit(20);
+	life->elastics++;
+}
+
 /* A sequence with a block of its own, forked, edited; one more often than there is room. */
 static void edit_sequences(int fd, unsigned int *seed)
 {
@@ -229,6 +321,9 @@ static void writer(uint32_t host, struct life *life, unsigned int seed)
 			export_things(fd, life, &seed);
 		hold_things(fd, ring, &seed);
 		edit_sequences(fd, &seed);
+		gather_things(fd, life, &seed);
+		draft_things(fd, life, &seed);
+		set_elastic(fd, life, &seed);
 		for (i = 0; i < BATCH; i++) {
 			k = (rand_r(&seed) % (KEYS / BATCH)) * BATCH + i;
 			by[i] = key_item(k);
@@ -307,6 +402,18 @@ static unsigned long env_number(const char *name, unsigned long def)
 	return v ? strtoul(v, NULL, 0) : def;
 }
 
+static void tell(const struct life *l, unsigned long deaths, unsigned long exporting,
+		 unsigned long hits, uint64_t blocks)
+{
+	fprintf(stderr, "# %lu deaths (%lu exporting), %lu right reads, %llu blocks\n", deaths,
+		exporting, hits, (unsigned long long)blocks);
+	fprintf(stderr, "# exports: %llu plain, %llu revocable; gathers: %llu, %llu left under way\n",
+		(unsigned long long)l->plain, (unsigned long long)l->revocable,
+		(unsigned long long)l->gathers, (unsigned long long)l->gathers_left);
+	fprintf(stderr, "# draft rings: %llu; elastic residency set %llu times\n",
+		(unsigned long long)l->drafts, (unsigned long long)l->elastics);
+}
+
 TEST_F_TIMEOUT(kill, writer_dies, 7200)
 {
 	unsigned long n = env_number("HAWK_KILL_N", 1000), i, hits = 0;
@@ -314,7 +421,7 @@ TEST_F_TIMEOUT(kill, writer_dies, 7200)
 	unsigned int seed = env_number("HAWK_KILL_SEED", 1), reads;
 	struct hawk_stats st;
 	char line[512] = "";
-	uint32_t chunks = 0, k;
+	uint32_t chunks = 0, k, tries = 60000;
 	int status, got;
 	pid_t pid;
 
@@ -355,11 +462,12 @@ TEST_F_TIMEOUT(kill, writer_dies, 7200)
 		if (i == n / 2)
 			chunks = st.chunks[self->host];
 		if (i % 100 == 99)
-			TH_LOG("%lu deaths (%lu exporting), %lu right reads, %llu blocks, exports: %llu plain, %llu revocable",
-			       i + 1, exporting, hits, (unsigned long long)st.blocks,
-			       (unsigned long long)self->life->plain,
-			       (unsigned long long)self->life->revocable);
+			tell(self->life, i + 1, exporting, hits, st.blocks);
 	}
+	EXPECT_LT(0, self->life->gathers);
+	EXPECT_LT(0, self->life->gathers_left);
+	EXPECT_LT(0, self->life->drafts);
+	EXPECT_LT(0, self->life->elastics);
 	EXPECT_GT(hits, n);
 	EXPECT_GT(exporting, n / 20);
 	EXPECT_EQ(chunks, st.chunks[self->host]);
@@ -369,7 +477,10 @@ TEST_F_TIMEOUT(kill, writer_dies, 7200)
 		got = one(self->fd, HAWK_IOC_LOOKUP, 0, &by);
 		EXPECT_TRUE(got == 0 || got == -ENOENT) TH_LOG("key %u: %d", k, got);
 		EXPECT_GE(read_one(self->fd, self->win, k), 0) TH_LOG("key %u", k);
-		EXPECT_NE(-EBUSY, lid_call(self->fd, HAWK_IOC_FREE, LID(k))) TH_LOG("key %u", k);
+		/* a gather of the dead may read it for a moment */
+		while ((got = lid_call(self->fd, HAWK_IOC_FREE, LID(k))) == -EBUSY && tries--)
+			poll(NULL, 0, 1);
+		EXPECT_NE(-EBUSY, got) TH_LOG("key %u", k);
 	}
 	/* every block has a LID that we know; those with a move in flight end with it */
 	while (stats_of(self->fd).blocks)

@@ -166,4 +166,82 @@ TEST_F(reclaim, limit_keeps_it_small)
 		poll(NULL, 0, 10);
 }
 
+#define RING	(8 * MIB)
+
+/* Opens a ring of a space that is another's.  Exits with the step that failed. */
+static void ring_opener(int space, int want, int ready, int go)
+{
+	struct hawk_space_attach at = {
+		.size = sizeof(at), .flags = HAWK_ATTACH_FD, .fd = space,
+	};
+	struct hawk_draft_open o = {
+		.size = sizeof(o), .seq = HAWK_DRAFT_NO_SEQ,
+		.slots = RING / (2 * BLOCK) * TOKENS,	/* two blocks in a row: space_args() */
+	};
+	int fd = dev_open(O_RDWR);
+	char c;
+
+	if (cg_write(CGROUP "/cgroup.procs", "0") || dev_call(fd, HAWK_IOC_SPACE_ATTACH, &at))
+		_exit(1);
+	if (dev_call(fd, HAWK_IOC_DRAFT_OPEN, &o) != want)
+		_exit(2);
+	if (write(ready, "r", 1) != 1 || read(go, &c, 1) != 1)
+		_exit(3);
+	_exit(0);
+}
+
+static pid_t ring_start(int space, int want, int *go)
+{
+	int ready[2], gopipe[2];
+	pid_t pid;
+	char c;
+
+	if (pipe2(ready, O_CLOEXEC) || pipe2(gopipe, O_CLOEXEC))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		close(ready[0]);
+		ring_opener(space, want, ready[1], gopipe[0]);
+	}
+	close(ready[1]);
+	close(gopipe[0]);
+	*go = gopipe[1];
+	if (read(ready[0], &c, 1) < 0)
+		return -1;
+	close(ready[0]);
+	return pid;
+}
+
+/* A ring is paid for by who opens it, not by the creator of the space. */
+TEST_F(reclaim, ring_is_its_openers)
+{
+	struct tenant t = { .fd = dev_open(O_RDWR) };
+	int64_t now, before;
+	char max[32];
+	pid_t pid;
+	int go;
+
+	if (cg_make())
+		SKIP(return, "no memory cgroups: %s", strerror(errno));
+	ASSERT_EQ(0, tenant_start(&t, self->host, 0, self->blk));
+	before = cg_number("memory.current", NULL);
+	pid = ring_start(t.fd, 0, &go);
+	ASSERT_GT(pid, 0);
+	now = cg_number("memory.current", NULL);
+	EXPECT_GE(now - before, (int64_t)RING) TH_LOG("%lld", (long long)now);
+	EXPECT_EQ(0, payer_end(pid, go));
+	while (cg_number("memory.current", NULL) > (int64_t)(RING / 2))
+		poll(NULL, 0, 10);
+	/* with less than that he gets none, and nobody is killed for it */
+	snprintf(max, sizeof(max), "%llu", (unsigned long long)(RING / 2));
+	ASSERT_EQ(0, cg_write(CGROUP "/memory.max", max));
+	pid = ring_start(t.fd, -ENOMEM, &go);
+	ASSERT_GT(pid, 0);
+	EXPECT_EQ(0, cg_number("memory.events", "oom_kill "));
+	EXPECT_EQ(0, payer_end(pid, go));
+	tenant_end(&t);
+	while (rmdir(CGROUP) && errno == EBUSY)
+		poll(NULL, 0, 10);
+}
+
 TEST_HARNESS_MAIN

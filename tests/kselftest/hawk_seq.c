@@ -342,6 +342,37 @@ TEST_F(seq, refusals)
 	close(fd);
 }
 
+/*
+ * All LID sequence numbers are taken, by sequences that have ended with a block pinned.
+ * Once a pin has ended there is one to be had, whether or not the worker was there first.
+ */
+TEST_F(seq, numbers_wait_for_pins)
+{
+	struct hawk_item it[2 * SEQS] = { 0 }, pin;
+	uint32_t seq, i, round;
+	struct hawk_seg seg;
+
+	for (i = 0, round = 0; round < 6 * SEQS; round++, i = round % (2 * SEQS)) {
+		ASSERT_EQ(0, seq_new(self->fd, 0, &seq));
+		if (round == 2 * SEQS)
+			EXPECT_EQ(-ENOSPC, seq_rows(self->fd, NULL, seq, 1, 0));
+		if (it[i].vt) {
+			pin = (struct hawk_item){ .vt = it[i].vt };
+			ASSERT_EQ(0, one(self->other, HAWK_IOC_UNPIN, 0, &pin));
+		}
+		ASSERT_EQ(0, seq_rows(self->fd, NULL, seq, 1, 0)) TH_LOG("round %u", round);
+		ASSERT_EQ(0, seq_map(self->fd, seq, &seg, 1, NULL));
+		it[i] = (struct hawk_item){ .lid = lid_at(seg.run, 0, seg.tok) };
+		ASSERT_EQ(0, one(self->other, HAWK_IOC_PIN, 0, &it[i]));
+		ASSERT_LE(0, seq_free(self->fd, seq));
+	}
+	for (i = 0; i < 2 * SEQS; i++) {
+		pin = (struct hawk_item){ .vt = it[i].vt };
+		EXPECT_EQ(0, one(self->other, HAWK_IOC_UNPIN, 0, &pin));
+	}
+	settle_at(self->fd, 0);
+}
+
 /* Results that cannot be handed back leave no sequence. */
 TEST_F(seq, lost_answer)
 {

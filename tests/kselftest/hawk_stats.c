@@ -3,6 +3,7 @@
  * hawk_stats.c - the mapped page of statistics: who may map it, what it says
  */
 #define _GNU_SOURCE
+#include <poll.h>
 #include <pthread.h>
 
 #include "hawk_tiers.h"
@@ -157,6 +158,67 @@ TEST_F(tiers, asynchronous)
 	close(fd);
 }
 
+#define ROWS	4u
+
+/* Blocks 0 to ROWS - 2, and one that is not there. */
+static int gather_rows(int fd, void *buf, uint32_t flags, uint64_t deadline_ns)
+{
+	uint64_t lid[ROWS] = { LID(0), LID(1), LID(2), LID(100000) };
+	uint32_t count = ROWS, remap[ROWS];
+	int32_t status[ROWS];
+	struct hawk_gather g = {
+		.size = sizeof(g), .flags = flags, .lists = 1, .rows = ROWS,
+		.counts = (uintptr_t)&count, .lids = (uintptr_t)lid, .remap = (uintptr_t)remap,
+		.status = (uintptr_t)status, .buf = (uintptr_t)buf, .buf_bytes = ROWS * BLOCK,
+		.deadline_ns = deadline_ns,
+	};
+
+	return dev_call(fd, HAWK_IOC_GATHER, &g);
+}
+
+/* Gathers by their rows, when all of these have their status; a refused one is none. */
+TEST_F(tiers, gathers)
+{
+	struct hawk_ring_setup rs = { .size = sizeof(rs), .entries = 16, .eventfd = -1 };
+	int fd = evicting_space(self->host, self->blk, "test-stats");
+	uint8_t *buf = mmap(NULL, ROWS * BLOCK, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct hawk_stats_page *p, s;
+	struct hawk_ring *ring;
+
+	ASSERT_GE(fd, 0);
+	ASSERT_EQ(0, dev_call(fd, HAWK_IOC_RING_SETUP, &rs));
+	ring = map_area(fd, HAWK_MMAP_RING, rs.ring_bytes, PROT_READ | PROT_WRITE);
+	p = map_page(fd);
+	ASSERT_NE(NULL, ring);
+	ASSERT_NE(NULL, p);
+	EXPECT_EQ(0, gather_rows(fd, buf, 0, 0));
+	s = fresh(fd, p);
+	EXPECT_EQ(1, s.gather.count);
+	EXPECT_EQ(ROWS, s.gather.items);
+	EXPECT_EQ(1, s.gather.failed);
+	EXPECT_TRUE(times_fit(&s.gather));
+	EXPECT_EQ(0, gather_rows(fd, buf, 0, 1)) TH_LOG("out of time before it begins");
+	s = fresh(fd, p);
+	EXPECT_EQ(2, s.gather.count);
+	EXPECT_EQ(1 + ROWS, s.gather.failed);
+	EXPECT_EQ(-EFAULT, gather_rows(fd, (void *)4096, 0, 0));
+	EXPECT_EQ(0, gather_rows(fd, buf, HAWK_BATCH_ASYNC, 0));
+	while (__atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) < ROWS)	/* one per block, one */
+		poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 1000);
+	s = fresh(fd, p);
+	EXPECT_EQ(3, s.gather.count);
+	EXPECT_EQ(3 * ROWS, s.gather.items);
+	EXPECT_EQ(2 + ROWS, s.gather.failed);
+	EXPECT_TRUE(times_fit(&s.gather));
+	EXPECT_EQ(0, memcmp(&(struct hawk_hist){ .count = 0 }, op(&s, HAWK_IOC_GET),
+			    sizeof(s.gather)));
+	munmap(p, PAGE_BYTES);
+	munmap(ring, rs.ring_bytes);
+	munmap(buf, ROWS * BLOCK);
+	close(fd);
+}
+
 /* One's own space and nothing else. */
 TEST_F(tiers, isolation)
 {
@@ -177,6 +239,7 @@ TEST_F(tiers, isolation)
 	s = fresh(other, p);
 	for (i = 0; i < HAWK_STATS_OPS; i++)
 		EXPECT_EQ(0, memcmp(&none, &s.op[i], sizeof(none)));
+	EXPECT_EQ(0, memcmp(&none, &s.gather, sizeof(none)));
 	for (i = 0; i < HAWK_TIERS_MAX; i++)
 		EXPECT_EQ(0, memcmp(&none, &s.read[i], sizeof(none)) |
 			     memcmp(&none, &s.write[i], sizeof(none)));

@@ -27,6 +27,26 @@ static int file_write(const char *path, const char *text)
 	return ret;
 }
 
+/*
+ * Whether a child does something that it has begun after this call: it writes a byte for
+ * each thing.  What it wrote before is taken away, and the first byte after that may be for
+ * what it was about then.
+ */
+static bool goes_on(int ready)
+{
+	char buf[4096];
+	int i;
+
+	fcntl(ready, F_SETFL, O_NONBLOCK);
+	while (read(ready, buf, sizeof(buf)) > 0)
+		;
+	fcntl(ready, F_SETFL, 0);
+	for (i = 0; i < 2; i++)
+		if (read(ready, buf, 1) != 1)
+			return false;
+	return true;
+}
+
 /* Reloads blocks until told to stop; exits with the step that failed. */
 static void mover(struct tenant *t, uint32_t n, int ready, int stop)
 {
@@ -53,8 +73,8 @@ TEST_F(reclaim, moves_go_on_after_resume)
 	struct tenant t = { .fd = dev_open(O_RDWR) };
 	uint32_t n = 2 * CHUNKS * CHUNK_BLOCKS;
 	int ready[2], stop[2], status = -1;
-	char buf[4096];
 	pid_t pid;
+	char buf;
 
 	if (file_write(POWER "pm_test", "freezer"))
 		SKIP(return, "this kernel has no " POWER "pm_test");
@@ -71,11 +91,9 @@ TEST_F(reclaim, moves_go_on_after_resume)
 		mover(&t, n, ready[1], stop[0]);
 	}
 	close(ready[1]);
-	ASSERT_EQ(1, read(ready[0], buf, 1));
+	ASSERT_EQ(1, read(ready[0], &buf, 1));
 	EXPECT_EQ(0, file_write(POWER "state", "freeze")) TH_LOG("%s", strerror(errno));
-	/* what was written before and while it slept, and then a batch that came later */
-	ASSERT_LT(0, read(ready[0], buf, sizeof(buf)));
-	ASSERT_LT(0, read(ready[0], buf, sizeof(buf)));
+	EXPECT_TRUE(goes_on(ready[0]));
 	close(stop[1]);
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status) TH_LOG("step %d", WEXITSTATUS(status));
@@ -149,6 +167,157 @@ TEST_F(reclaim, removal_goes_on_after_resume)
 	tenant_end(&t);
 	EXPECT_EQ(0, tier_remove_idle(self->ctl, blk));
 	ASSERT_EQ(0, host_add(self->ctl, CHUNK, &self->host));
+}
+
+/* ---- workers of their own accord: elastic residency and compaction ---- */
+
+#define SEQS		8u	/* at a time; more than memory holds */
+#define ROWS		90u	/* of each */
+#define LAYERS		2u	/* of space_args() */
+
+static int seq_call(int fd, struct hawk_seq_op *op)
+{
+	struct hawk_seq_batch b = { .size = sizeof(b), .count = 1, .ops = (uintptr_t)op };
+
+	return dev_call(fd, HAWK_IOC_SEQ, &b) ?: op->status;
+}
+
+/* A sequence of @rows rows of blocks, each of which lacks half of its tokens then. */
+static int holey(int fd, uint32_t rows, uint32_t *seq)
+{
+	struct hawk_seq_op op = { .op = HAWK_SEQ_NEW };
+	struct hawk_item it;
+	uint32_t i;
+	int ret = seq_call(fd, &op);
+
+	*seq = op.seq;
+	op = (struct hawk_seq_op){ .op = HAWK_SEQ_APPEND, .seq = *seq, .len = rows * TOKENS };
+	ret = ret ?: seq_call(fd, &op);
+	for (i = 0; !ret && i < rows * LAYERS; i++) {
+		it = (struct hawk_item){
+			.lid = HAWK_LID(op.run, i % LAYERS, 0, op.tok + i / LAYERS * TOKENS),
+		};
+		ret = one(fd, HAWK_IOC_ALLOC, 0, &it);
+		it.vt = 0;
+		ret = ret ?: one(fd, HAWK_IOC_PUT, 0, &it);
+	}
+	for (i = 0; !ret && i < rows; i++) {
+		op = (struct hawk_seq_op){ .op = HAWK_SEQ_DROP, .seq = *seq };
+		op.start = i * TOKENS + TOKENS / 4;
+		op.end = op.start + TOKENS / 2;
+		ret = seq_call(fd, &op);
+	}
+	return ret;
+}
+
+/* Sequences come and go until told to stop; exits with the step that failed. */
+static void churner(int fd, int ready, int stop)
+{
+	struct pollfd p = { .fd = stop, .events = POLLIN };
+	uint32_t seq[SEQS] = { 0 }, i;
+
+	for (i = 0; poll(&p, 1, 0) == 0; i = (i + 1) % SEQS) {
+		struct hawk_seq_op op = { .op = HAWK_SEQ_FREE, .seq = seq[i] };
+
+		if (seq[i] && seq_call(fd, &op))
+			_exit(1);
+		if (holey(fd, ROWS, &seq[i]))
+			_exit(2);
+		if (write(ready, "r", 1) != 1)
+			_exit(3);
+	}
+	_exit(0);
+}
+
+static struct hawk_elastic elastic(int fd, uint32_t flags)
+{
+	struct hawk_elastic e = {
+		.size = sizeof(e), .flags = flags, .on = flags, .keep_free = HAWK_ELASTIC_ONE / 2,
+		.alpha_min = HAWK_ELASTIC_ONE / 8, .sinks = TOKENS, .window = 4 * TOKENS,
+	};
+
+	if (dev_call(fd, HAWK_IOC_ELASTIC, &e))
+		e.cycles = 0, e.evicted = 0;
+	return e;
+}
+
+/*
+ * Waits until the worker has begun and ended a walk, and evicted something, for which the
+ * churner must live.  Return: whether it does; its death ends the other side of @ready.
+ */
+static bool elastic_works(int fd, int ready)
+{
+	struct hawk_elastic was = elastic(fd, 0), e;
+	struct pollfd p = { .fd = ready };
+
+	do {
+		poll(&p, 1, 0);
+		if (p.revents & POLLHUP)
+			return false;
+		poll(NULL, 0, 5);
+		e = elastic(fd, 0);
+	} while (e.cycles < was.cycles + 2 || e.evicted == was.evicted);
+	return true;
+}
+
+/* Waits until a new sequence has been compacted. */
+static int compaction_works(int fd)
+{
+	struct hawk_seq_map m = { .size = sizeof(m) };
+	struct hawk_seq_op op = { .op = HAWK_SEQ_FREE };
+	int ret = holey(fd, 5, &op.seq);
+
+	m.seq = op.seq;
+	do {
+		poll(NULL, 0, 5);
+		m.count = 0;
+		if (!ret && dev_call(fd, HAWK_IOC_SEQ_MAP, &m) && errno != E2BIG)
+			ret = -errno;
+	} while (!ret && m.rows == 5);
+	return ret ?: seq_call(fd, &op);
+}
+
+TEST_F(reclaim, workers_go_on_after_resume)
+{
+	struct hawk_space_create sc = space_args(8192);
+	int fd = dev_open(O_RDWR), ready[2], stop[2], status = -1, i;
+	bool alive;
+	pid_t pid;
+
+	if (file_write(POWER "pm_test", "freezer"))
+		SKIP(return, "this kernel has no " POWER "pm_test");
+	file_write("/sys/module/suspend/parameters/pm_test_delay", "1");
+	sc.quota[self->host].max_bytes = CHUNKS * CHUNK;
+	sc.quota[self->blk].max_bytes = FLASH;
+	sc.seqs = 2 * SEQS;
+	sc.segs = 4096;
+	sc.planes = 2;
+	sc.token_bytes = BLOCK / 2 / TOKENS;
+	ASSERT_EQ(0, dev_call(fd, HAWK_IOC_SPACE_CREATE, &sc));
+	ASSERT_EQ(1, elastic(fd, HAWK_ELASTIC_SET).on);
+	ASSERT_EQ(0, pipe2(ready, O_CLOEXEC));
+	ASSERT_EQ(0, pipe2(stop, O_CLOEXEC));
+	pid = fork();
+	if (!pid) {
+		close(stop[1]);
+		close(ready[0]);
+		churner(fd, ready[1], stop[0]);
+	}
+	close(ready[1]);
+	alive = elastic_works(fd, ready[0]);
+	for (i = 0; alive && i < 2; i++) {
+		EXPECT_EQ(0, file_write(POWER "state", "freeze")) TH_LOG("%s", strerror(errno));
+		alive = elastic_works(fd, ready[0]) && goes_on(ready[0]);
+		EXPECT_EQ(0, compaction_works(fd));
+	}
+	EXPECT_TRUE(alive);
+	close(stop[1]);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status) TH_LOG("step %d", WEXITSTATUS(status));
+	EXPECT_EQ(0, file_write(POWER "pm_test", "none"));
+	close(fd);
+	close(ready[0]);
+	close(stop[0]);
 }
 
 TEST_HARNESS_MAIN

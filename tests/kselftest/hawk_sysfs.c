@@ -268,6 +268,7 @@ TEST_F(tiers, debugfs_ops)
 	EXPECT_EQ(calls + 1, ops_number("lookup", CALLS));
 	EXPECT_EQ(ok + 1, ops_number("lookup", OK));
 	EXPECT_EQ(miss + 1, ops_number("lookup", MISS));
+	EXPECT_GE(ops_number("gather", CALLS), 0);
 	close(fd);
 }
 

@@ -3,6 +3,7 @@
  * hawk_test.c - what the tests of /dev/hawk share
  */
 #define _GNU_SOURCE
+#define HAWK_TEST_SHARED
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -16,12 +16,58 @@
 
 #include <linux/hawk.h>
 
+#ifndef HAWK_TEST_SHARED	/* the harness is in each program once, with its tests */
+#include "kselftest_harness.h"
+
 /*
  * A test that the harness kills leaves its tiers to the next one.  So the limit is for
  * tests that hang, not for slow ones: the debug kernel is emulated, maybe on a busy host.
  */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	600
+
+/* Runs all tests, or with "-t NAME" those of that name; the harness knows no options. */
+static inline int test_main(int argc, char **argv)
+{
+	const char *only = argc == 3 && !strcmp(argv[1], "-t") ? argv[2] : NULL;
+	struct __fixture_metadata *f;
+	struct __test_metadata **t;
+	unsigned int n = 0;
+
+	if (argc > 1 && !only) {
+		fprintf(stderr, "Usage: %s [-t NAME]\n", argv[0]);
+		return 2;
+	}
+	for (f = __fixture_list; f; f = f->next) {
+		for (t = &f->tests; *t;) {
+			if (only && strcmp((*t)->name, only)) {
+				*t = (*t)->next;
+				continue;
+			}
+			t = &(*t)->next;
+			n++;
+		}
+	}
+	if (!n) {
+		fprintf(stderr, "%s: no test '%s'\n", argv[0], only ? only : "");
+		return 2;
+	}
+	return test_harness_run(argc, argv);
+}
+
+#undef TEST_HARNESS_MAIN
+#define TEST_HARNESS_MAIN						\
+	static void __attribute__((constructor)) __constructor_order_last(void)	\
+	{								\
+		if (!__constructor_order)				\
+			__constructor_order = _CONSTRUCTOR_ORDER_BACKWARD; \
+	}								\
+	int main(int argc, char **argv)					\
+	{								\
+		return test_main(argc, argv);				\
+	}
+
+#endif
 
 #define MIB			(1ull << 20)
 #define BLOCK			16384u		/* bytes of a block, unless told otherwise */

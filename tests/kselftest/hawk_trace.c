@@ -501,6 +501,10 @@ TEST_F_TIMEOUT(tiers, refusals, 600)
 	close(self->ctl);
 	self->ctl = dev_open(O_RDWR);
 	EXPECT_EQ(-ENOSPC, dev_call(self->ctl, HAWK_IOC_SPACE_CREATE, &greedy));
+	greedy.max_blocks = 4096;	/* or it had no use for so much */
+	greedy.quota[self->host].min_bytes = 2 * HOST_BYTES;
+	greedy.quota[self->host].max_bytes = 2 * HOST_BYTES;
+	EXPECT_EQ(-ENOSPC, dev_call(self->ctl, HAWK_IOC_SPACE_CREATE, &greedy));
 
 	close(other);
 	while (lid_call(fd, HAWK_IOC_ALLOC, LID(0)) == -ENOSPC)
@@ -522,8 +526,11 @@ TEST_F_TIMEOUT(tiers, refusals, 600)
 			    "lid=%#llx tier=%u reason=tier need=%u use=%llu limit=%llu pid=%d ret=%d",
 			    LID(0), self->host, BLOCK, HOST_BYTES, HOST_BYTES, getpid(), -ENOSPC));
 	EXPECT_EQ(1, events(trace, "hawk_quota", NULL,
-			    "lid=0x0 tier=%u reason=min need=%llu use=%llu limit=%llu pid=%d ret=%d",
+			    "lid=0x0 tier=%u reason=lent need=%llu use=%llu limit=%llu pid=%d ret=%d",
 			    self->host, HOST_BYTES, HOST_BYTES, HOST_BYTES, getpid(), -ENOSPC));
+	EXPECT_EQ(1, events(trace, "hawk_quota", NULL,
+			    "lid=0x0 tier=%u reason=min need=%llu use=0 limit=%llu pid=%d ret=%d",
+			    self->host, 2 * HOST_BYTES, HOST_BYTES, getpid(), -ENOSPC));
 	EXPECT_EQ(1, events(trace, "hawk_quota", NULL,
 			    "lid=%#llx reason=lids need=1 use=8 limit=8 pid=%d ret=%d", LID(0),
 			    getpid(), -ENOSPC));

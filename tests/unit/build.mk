@@ -8,7 +8,9 @@ CORE_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard kmod/core/*.c) libhawk/p
 CORE_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%, \
 		$(filter-out %_host.c,$(wildcard tests/unit/core_*.c)))
 
-$(filter-out %/core_state,$(CORE_TESTS)): $(CORE_OBJS)
+# these watch what the engine counts
+COUNTED_TESTS := $(BUILD)/tests/core_state $(BUILD)/tests/core_seq_bound
+$(filter-out $(COUNTED_TESTS),$(CORE_TESTS)): $(CORE_OBJS)
 $(CORE_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
 				 $(BUILD)/obj/tests/unit/core_host.o
 	@mkdir -p $(@D)
@@ -20,17 +22,19 @@ $(filter $(BUILD)/tests/core_seq% $(BUILD)/tests/core_elastic,$(CORE_TESTS)): \
 
 $(filter $(BUILD)/tests/core_pool%,$(CORE_TESTS)): $(BUILD)/obj/tests/unit/core_pool_host.o
 
-# core_state watches the engine's assertions and counts transitions
-$(BUILD)/tests/core_state: $(COUNTED_CORE_OBJS) $(BUILD)/obj/libhawk/port_user.o \
-			   $(BUILD)/obj/libhawk/crc32c.o
+$(COUNTED_TESTS): $(COUNTED_CORE_OBJS) $(BUILD)/obj/libhawk/port_user.o \
+		  $(BUILD)/obj/libhawk/crc32c.o
+
+# core_state watches the engine's assertions, too
 $(BUILD)/tests/core_state: LDFLAGS_COMMON += -Wl,--wrap=hawk_assert_fail
-$(BUILD)/obj/tests/unit/core_state.o: CFLAGS_COMMON += $(COUNTED_CFLAGS)
+$(COUNTED_TESTS:$(BUILD)/tests/%=$(BUILD)/obj/tests/unit/%.o): CFLAGS_COMMON += $(COUNTED_CFLAGS)
 
 TESTS_UNIT += $(CORE_TESTS)
 
 ## coverage	line coverage of the engine by its unit tests; fails below 90 %
 COVERAGE := build/coverage
 COVERAGE_MIN := 90
+CHECK_LONG += coverage
 .PHONY: coverage
 coverage:
 	@find $(COVERAGE) -name '*.gcda' -delete 2>/dev/null || true

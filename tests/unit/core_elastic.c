@@ -482,12 +482,48 @@ static void random_run(void **state)
 	host_check(t.x.s);
 }
 
+/*
+ * Sequences grow to many times what memory holds, and no walk comes round: what is new is
+ * held, all of it, but sinks and window stay.
+ */
+static void no_walk(void **state)
+{
+	u32 seq[3], len[3] = { 0 }, i, k, op;
+	u64 rng = 7;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(seq); i++)
+		seq[i] = seqs_new(&t.x);
+	for (op = 0; op < 400; op++) {
+		t.x.now += 1 + host_below(&rng, 1 << 24);
+		i = host_below(&rng, ARRAY_SIZE(seq));
+		k = 1 + host_below(&rng, 12);
+		/* each third one comes through a reservation */
+		if (op % 3) {
+			assert_int_equal(seqs_append(&t.x, HAWK_SEQ_APPEND, seq[i], k, len[i],
+						     NULL), 0);
+		} else {
+			assert_int_equal(seqs_append(&t.x, HAWK_SEQ_RESERVE, seq[i], k, len[i],
+						     NULL), 0);
+			assert_int_equal(seqs_advance(&t.x, seq[i], k), 0);
+		}
+		len[i] += k;
+		t.nbase = 0;
+		for (k = 0; k < ARRAY_SIZE(seq); k++)
+			base_of(seq[k]);
+		base_there();
+	}
+	assert_true(t.evictions > 500);
+	host_check(t.x.s);
+}
+
 int main(void)
 {
 #define T(f)	cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(formula), cmocka_unit_test(settles),
-		T(contracts), T(grows), T(parameters), T(all_held), T(with_others), T(random_run),
+		T(contracts), T(grows), T(parameters), T(all_held), T(with_others),
+		T(random_run), T(no_walk),
 		cmocka_unit_test(empty_ones),
 	};
 

@@ -276,46 +276,41 @@ static void write_ahead_keeps_the_order(void **state)
 
 static void leased_blocks_survive(void **state)
 {
-	struct hawk_ref ref[20], other;
+	const u32 leased = 100, all = 120;
+	struct hawk_ref ref[100], other;
 	u8 key[HAWK_KEY_BYTES];
 	struct fix f;
 	u64 lid, vt;
 	u32 i;
 
 	(void)state;
-	fix_init(&f, 10, 0, 1, 64);
-	for (i = 0; i < 40; i++) {
+	fix_init(&f, all / 4, 0, 1, 256);
+	for (i = 0; i < all; i++) {
 		f.now++;
 		assert_int_equal(host_fill(&f.h, f.s, LID(i), host_key(key, i), i + 1, f.now), 0);
 	}
-	/* more of them than are looked at in one search, and all colder than the rest */
-	for (i = 0; i < 20; i++)
+	/* all colder than the rest, and none is a reason to refuse */
+	for (i = 0; i < leased; i++)
 		assert_int_equal(hawk_block_find(f.s, host_key(key, i), true, ++f.now, &lid, &vt,
 						 &ref[i]), 0);
-	for (i = 20; i < 40; i++)
+	for (i = leased; i < all; i++)
 		touch(&f, i);
-	for (i = 40; i < 80; i++) {
-		u32 tries = 0;
-
-		/* each search passes over a bounded number of them */
-		while (host_fill(&f.h, f.s, LID(i), NULL, i + 1, ++f.now) == -ENOSPC ||
-		       where(&f, i) != 'h')
-			assert_true(++tries < 4);
-	}
-	for (i = 0; i < 20; i++)
+	for (i = all; i < all + 40; i++)
+		fill(&f, i);
+	for (i = 0; i < leased; i++)
 		expect(&f, i, "h");
-	for (i = 20; i < 60; i++)
+	for (i = leased; i < all + 20; i++)
 		expect(&f, i, "-");
 	/* nothing but leased blocks: no room */
-	for (i = 60; i < 80; i++)
+	for (i = all + 20; i < all + 40; i++)
 		pin(&f, i);
-	assert_int_equal(host_fill(&f.h, f.s, LID(80), NULL, 81, ++f.now), -EDQUOT);
-	for (i = 0; i < 20; i++) {
+	assert_int_equal(host_fill(&f.h, f.s, LID(i), NULL, i + 1, ++f.now), -EDQUOT);
+	for (i = 0; i < leased; i++) {
 		assert_int_equal(hawk_block_free(f.s, LID(i)), -EBUSY);
 		hawk_block_unlease(f.s, ref[i]);
 	}
-	fill(&f, 80);
-	for (i = 60; i < 80; i++) {
+	fill(&f, all + 40);
+	for (i = all + 20; i < all + 40; i++) {
 		assert_int_equal(hawk_block_ref(f.s, LID(i), &vt, &other), 0);
 		assert_int_equal(hawk_block_unpin(f.s, other), 0);
 	}

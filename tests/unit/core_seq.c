@@ -665,6 +665,73 @@ static void runs_exhausted(void **state)
 	append(a, 1, 0);
 }
 
+/* The segment that keeps a row for copying is given back by the operation that needs one. */
+static void held_segment(void **state)
+{
+	struct hawk_seq_map m = { .count = 4 };
+	struct hawk_seg segs[4];
+	struct seqs y;
+	u32 a, b;
+
+	(void)state;
+	seqs_init(&y, 8, 4, 1);
+	a = seqs_new(&y);
+	assert_int_equal(seqs_append(&y, HAWK_SEQ_APPEND, a, 6, 0, NULL), 0);
+	b = seqs_fork(&y, a);
+	assert_int_equal(seqs_append(&y, HAWK_SEQ_APPEND, b, 1, 6, NULL), 0);
+	assert_int_equal(y.s->seqs->nfree, 0);
+	assert_int_equal(seqs_drop(&y, b, 1, 2), 0);
+	m.seq = b;
+	assert_int_equal(hawk_seq_map(y.s, &m, segs), 0);
+	assert_int_equal(m.count, 3);
+	assert_int_equal(m.visible, 6);
+	assert_int_equal(seqs_drop(&y, b, 3, 4), -ENOSPC);
+	seqs_fini(&y);
+}
+
+/* Runs that only wait to be given back: that is for the host to do, and then there is one. */
+static void runs_waiting(void **state)
+{
+	struct hawk_seq_op op = { .op = HAWK_SEQ_APPEND, .len = 1 };
+	struct hawk_ref pin[16];
+	u32 a, i, frames = 0;
+	u64 vt;
+
+	(void)state;
+	for (i = 0; i < 16; i++) {
+		a = with_tokens(4);
+		assert_int_equal(hawk_block_pin(x.s, HAWK_LID(x.op.run, 0, 0, 0), 1, &vt, &pin[i]),
+				 0);
+		assert_int_equal(seqs_free(&x, a), 0);
+	}
+	op.seq = seqs_new(&x);
+	assert_int_equal(hawk_seq_do(x.s, SEQ_OWNER, &op), -ENOSPC);
+	assert_int_equal(hawk_block_unpin(x.s, pin[7]), 0);
+	assert_int_equal(hawk_seq_do(x.s, SEQ_OWNER, &op), -EAGAIN);
+	look(op.seq);
+	assert_int_equal(map.len, 0);
+	while (hawk_seq_reap(x.s, 1, &frames))
+		;
+	assert_int_equal(frames, 1);
+	assert_int_equal(hawk_seq_do(x.s, SEQ_OWNER, &op), 0);
+	a = op.seq;
+	op.seq = seqs_new(&x);
+	op.len = 1;
+	assert_int_equal(hawk_seq_do(x.s, SEQ_OWNER, &op), -ENOSPC);
+	/* the same of one that nobody has looked at since its sequence ended */
+	x.op = (struct hawk_seq_op){ .op = HAWK_SEQ_FREE, .seq = a };
+	assert_int_equal(hawk_seq_do(x.s, SEQ_OWNER, &x.op), 0);
+	assert_int_equal(hawk_seq_do(x.s, SEQ_OWNER, &op), -EAGAIN);
+	while (hawk_seq_reap(x.s, 1, &frames))
+		;
+	assert_int_equal(hawk_seq_do(x.s, SEQ_OWNER, &op), 0);
+	for (i = 0; i < 16; i++)
+		if (i != 7)
+			assert_int_equal(hawk_block_unpin(x.s, pin[i]), 0);
+	while (hawk_seq_reap(x.s, 100, &frames))
+		;
+}
+
 /* As long as histories get, in a few operations; their blocks were never put. */
 static void long_history(void **state)
 {
@@ -920,9 +987,9 @@ int main(void)
 		T(appends), T(forks), T(fork_shorter), T(fork_at_row), T(hidden), T(draft_ring),
 		T(drops), T(reposes),
 		T(truncates), T(truncate_pinned), T(composes), T(members),
-		T(exhausted), T(runs_exhausted), T(long_history), T(busy_rows), T(lids),
+		T(exhausted), T(runs_exhausted), T(runs_waiting), T(long_history), T(busy_rows), T(lids),
 		T(owners), cmocka_unit_test(space_kinds), cmocka_unit_test(read_rows),
-		cmocka_unit_test(crowded_run), cmocka_unit_test(slice),
+		cmocka_unit_test(crowded_run), cmocka_unit_test(slice), cmocka_unit_test(held_segment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@ static struct seqs x;
 static struct hawk_seqs *q;
 static struct hawk_seq *a, *b, *c;
 static struct hawk_list *list, *other;
-static struct hawk_node *first, *last;
+static struct hawk_node *first, *last, *root;
 static struct hawk_run *run, *waits, *unused;
 
 static struct hawk_run *run_of(struct hawk_node *n)
@@ -45,6 +45,7 @@ static int setup(void **state)
 	first = &q->node[list->head];
 	last = &q->node[list->tail];
 	run = run_of(first);
+	root = &q->node[run->shown];
 	unused = &q->run[q->free_run];
 	host_check(x.s);
 	return 0;
@@ -121,9 +122,12 @@ static void lists(void **state)
 
 static void runs(void **state)
 {
+	u32 *below = root->left != HAWK_NONE ? &root->left : &root->right;
+	u32 nr, end = root->end;
+
 	(void)state;
 	SPOIL(unused->lids, 1, "free runs broken");
-	SPOIL(q->free_run, unused->head, "runs lost");
+	SPOIL(q->free_run, unused->shown, "runs lost");
 	SPOIL(waits->range[0].end, 0, "empty range");
 	SPOIL(waits->queue, HAWK_RUN_DEAD, "run in the wrong queue");
 	SPOIL(waits->range[0].busy, false, "run in the wrong queue");
@@ -131,8 +135,16 @@ static void runs(void **state)
 	SPOIL(waits->seq, b->handle + (1 << 16), "run of no sequence");
 	SPOIL(waits->limit, 1, "run open without a segment, or closed with one");
 	SPOIL(run->rows, 4, "run open without a segment, or closed with one");
-	SPOIL(first->run_prev, 7, "chain of a run broken");
-	SPOIL(last->run_next, HAWK_NONE, "segment not chained at its run");
+	SPOIL(last->end, last->end + 1, "tree of a run broken");
+	SPOIL(last->held, true, "tree of a run broken");
+	SPOIL(root->up, first - q->node, "tree of a run broken");
+	SPOIL(run->shown, *below, "tree of a run broken");
+	nr = *below;
+	*below = HAWK_NONE;
+	root->end = root->seg.tok + root->seg.len;
+	found("segment in no tree of its run");
+	*below = nr;
+	root->end = end;
 	SPOIL(run->lids, run->lids + 1, "LIDs of runs miscounted");
 	SPOIL(waits->lids, 0, "LID of a run that has none");
 }

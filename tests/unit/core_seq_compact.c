@@ -230,7 +230,7 @@ static void limits(void **state)
 	assert_int_equal(map.rows, 6);
 	assert_int_equal(seqs_lids(&x), map.rows * SEQ_LIDS);
 
-	/* no run */
+	/* no run, or the last one */
 	assert_int_equal(seqs_free(&x, seq), 0);
 	with_holes(20, 4);
 	all = seqs_new(&x);
@@ -241,6 +241,8 @@ static void limits(void **state)
 	}
 	assert_int_equal(pick(), -ENOSPC);
 	assert_int_equal(seqs_drop(&x, all, 0, 1), 0);
+	assert_int_equal(pick(), -ENOSPC);
+	assert_int_equal(seqs_drop(&x, all, 1, 2), 0);
 	assert_int_equal(pick(), 0);
 	assert_int_equal(end(false), -ESTALE);
 }

@@ -28,6 +28,7 @@ int seqs_do(struct seqs *x, struct hawk_seq_op op)
 {
 	x->op = op;
 	hawk_seq_do(x->s, SEQ_OWNER, &x->op);
+	assert_int_not_equal(x->op.status, -EAGAIN);	/* all is reaped after each operation */
 	/* rows are freed in pieces, small or large */
 	while (hawk_seq_reap(x->s, 1 + host_below(&x->h.rng, 2) * host_below(&x->h.rng, 100),
 			     &x->op.frames))
@@ -212,12 +213,10 @@ u32 seqs_lids(struct seqs *x)
 /* Does a node of the run cover the row, or does it wait? */
 static bool row_known(const struct hawk_seqs *q, const struct hawk_run *r, u32 row)
 {
-	u32 nr, i;
+	u32 i;
 
-	for (nr = r->head; nr != HAWK_NONE; nr = q->node[nr].run_next)
-		if (q->node[nr].seg.tok / SEQ_BT <= row &&
-		    row < hawk_seg_row_end(q, &q->node[nr].seg))
-			return true;
+	if (hawk_run_rows_node(q, r, row, row + 1))
+		return true;
 	for (i = 0; i < r->n; i++)
 		if (r->range[i].row <= row && row < r->range[i].end)
 			return true;

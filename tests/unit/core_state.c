@@ -46,6 +46,7 @@ static const struct transition *find(u32 from, u32 ev)
 }
 
 u64 hawk_event_count[HAWK_BLOCK_STATES][HAWK_BLOCK_EVENTS];
+u64 hawk_visit_count;
 
 /* The engine's assertion is caught (ld --wrap) to see that it is raised. */
 static u32 asserts;

@@ -200,6 +200,7 @@ static void wrong_arguments(void **state)
 		{ .slots = 16, .planes = PLANES + 1, .token_bytes = TOKEN_BYTES },
 		{ .slots = 16, .planes = 1, .token_bytes = 1u << 28 },
 		{ .slots = 16, .planes = 1u << 28, .token_bytes = TOKEN_BYTES },
+		{ .slots = 16 },	/* the space knows of no planes */
 	};
 	struct hawk_draft_params p = params;
 	struct hawk_drafts *d;
@@ -218,6 +219,43 @@ static void wrong_arguments(void **state)
 	p.seq = 0x10000;	/* the space has none */
 	assert_int_equal(hawk_draft_open(f.kv, &p, &d), -EOPNOTSUPP);
 	hawk_draft_close(NULL);
+	fx_close(&f);
+}
+
+/* Planes that the space was made with need not be told again. */
+static void layout_of_the_space(void **state)
+{
+	static uint8_t kept[ROW_BLOCKS][FX_BLOCK], want[FX_BLOCK];
+	struct hawk_draft_params p = { .slots = FX_TOKENS };
+	struct hawk_kv_params kp;
+	void *addr[ROW_BLOCKS];
+	struct hawk_drafts *d;
+	struct hawk_kv *kv;
+	uint32_t i, plane;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 4 * MIB, 0);
+	kp = fx_params(&f);
+	kp.quota[f.dram].max_bytes = 2 * MIB;
+	kp.seqs = 1;
+	kp.planes = PLANES;
+	kp.token_bytes = TOKEN_BYTES / 2;	/* so blocks have something behind their planes */
+	assert_ok(hawk_kv_create(f.h, &kp, &kv));
+	assert_ok(hawk_draft_open(kv, &p, &d));
+	memset(want, 0, sizeof(want));
+	for (i = 0; i < ROW_BLOCKS; i++)
+		addr[i] = memset(kept[i], 0, FX_BLOCK);
+	for (i = 0; i < ROW_BLOCKS; i++)
+		memset(hawk_draft_block(d, 0, i), 7, FX_BLOCK);
+	assert_int_equal(hawk_draft_slot(d), 0);
+	assert_ok(hawk_draft_accept(d, 1, addr, 0));
+	for (plane = 0; plane < PLANES; plane++)
+		memset(want + plane * FX_TOKENS * (TOKEN_BYTES / 2), 7, TOKEN_BYTES / 2);
+	for (i = 0; i < ROW_BLOCKS; i++)
+		assert_memory_equal(kept[i], want, FX_BLOCK);
+	hawk_draft_close(d);
+	hawk_kv_close(kv);
 	fx_close(&f);
 }
 
@@ -361,6 +399,7 @@ int main(void)
 		cmocka_unit_test(accepted_is_what_was_drafted),
 		cmocka_unit_test(a_ring_has_its_slots),
 		cmocka_unit_test(wrong_arguments),
+		cmocka_unit_test(layout_of_the_space),
 		cmocka_unit_test(rings_are_counted),
 		cmocka_unit_test(memory_is_zeroed),
 		cmocka_unit_test(accepted_becomes_visible),

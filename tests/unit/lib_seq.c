@@ -521,6 +521,48 @@ static void pinned(void **state)
 	fx_close(&f);
 }
 
+/*
+ * All LID sequence numbers are taken, by sequences that have ended with a block pinned:
+ * once a pin has ended an append gets one, whether or not the keeper was there first.
+ */
+static void numbers_waiting(void **state)
+{
+	struct hawk_item it[128] = { 0 }, one;
+	uint32_t seq, i, round;
+	struct hawk_seg seg;
+	struct fx f;
+
+	(void)state;
+	seq_open(&f, 8 * MIB, 0);
+	for (i = 0; i < 128; i++) {
+		assert_ok(hawk_seq_new(f.kv, 0, &seq));
+		assert_ok(append(f.kv, seq, 1, 0, 1));
+		assert_int_equal(hawk_seq_segs(f.kv, seq, &seg, 1, NULL), 1);
+		it[i].lid = HAWK_LID(seg.run, 0, 0, 0);
+		assert_int_equal(hawk_pin(f.kv, &it[i], 1), 1);
+		assert_true(hawk_seq_free(f.kv, seq) >= 0);
+	}
+	assert_ok(hawk_seq_new(f.kv, 0, &seq));
+	assert_int_equal(append(f.kv, seq, 1, 0, 1), -ENOSPC);
+	assert_ok(hawk_seq_free(f.kv, seq));
+	for (round = 0; round < 256; round++) {
+		i = round % 128;
+		one = (struct hawk_item) { .vt = it[i].vt };
+		assert_ok(hawk_seq_new(f.kv, 0, &seq));
+		assert_int_equal(hawk_unpin(f.kv, &one, 1), 1);
+		assert_ok(append(f.kv, seq, 1, 0, 1));
+		assert_int_equal(hawk_seq_segs(f.kv, seq, &seg, 1, NULL), 1);
+		it[i] = (struct hawk_item) { .lid = HAWK_LID(seg.run, 0, 0, 0) };
+		assert_int_equal(hawk_pin(f.kv, &it[i], 1), 1);
+		assert_true(hawk_seq_free(f.kv, seq) >= 0);
+	}
+	for (i = 0; i < 128; i++)
+		it[i].lid = 0;
+	assert_int_equal(hawk_unpin(f.kv, it, 128), 128);
+	settles_at(f.kv, 0);
+	fx_close(&f);
+}
+
 /* Sequences end with the handle that made them, unless they are to be kept. */
 static void owners(void **state)
 {
@@ -939,6 +981,7 @@ int main(void)
 		cmocka_unit_test(no_room),
 		cmocka_unit_test(hidden),
 		cmocka_unit_test(pinned),
+		cmocka_unit_test(numbers_waiting),
 		cmocka_unit_test(owners),
 		cmocka_unit_test(batches),
 		cmocka_unit_test(compacted),

@@ -2,8 +2,10 @@
 /*
  * lib_stats.c - counters and histograms of a space, through the library
  */
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "libfixture.h"
@@ -67,6 +69,47 @@ static void calls_are_counted(void **state)
 	for (i = 0; i < HAWK_STATS_OPS; i++)
 		assert_int_equal(sum(&p.op[i]), p.op[i].count);
 	assert_true(hawk_hist_quantile(op(&p, HAWK_IOC_GET), 500) > 0);
+	fx_close(&f);
+}
+
+#define ROWS 4u
+
+/* Gathers by their rows, asynchronous ones when they have ended. */
+static void gathers_are_counted(void **state)
+{
+	uint32_t count = ROWS, remap[ROWS], i;
+	uint64_t lid[ROWS];
+	int32_t status[ROWS];
+	struct hawk_gather_lists l = {
+		.lid = lid, .count = &count, .lists = 1, .remap = remap, .status = status,
+		.buf = aligned_alloc(HAWK_FRAME_ALIGN, ROWS * FX_BLOCK),
+		.buf_bytes = ROWS * FX_BLOCK,
+	};
+	struct hawk_opts async = { .flags = HAWK_BATCH_ASYNC };
+	struct hawk_cqe cqe = { .flags = 0 };
+	struct hawk_stats_page p;
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 4 * MIB, 0);
+	assert_ok(hawk_ring_open(f.kv, 16, -1));
+	fx_put(f.kv, 0, ROWS - 1, 1);
+	for (i = 0; i < ROWS; i++)
+		lid[i] = fx_lid(i);	/* the last one is not there */
+	page_of(f.kv, &p);
+	assert_int_equal(p.gather.count, 0);
+	assert_int_equal(hawk_gather(f.kv, &l, NULL, NULL), ROWS - 1);
+	assert_int_equal(hawk_gather(f.kv, &l, &async, NULL), 0);
+	while (cqe.flags != HAWK_CQE_BATCH)
+		if (hawk_reap(f.kv, &cqe, 1) != 1)
+			poll(&(struct pollfd){ .fd = hawk_ring_fd(f.kv), .events = POLLIN }, 1, 1000);
+	page_of(f.kv, &p);
+	assert_int_equal(p.gather.count, 2);
+	assert_int_equal(p.gather.items, 2 * ROWS);
+	assert_int_equal(p.gather.failed, 2);
+	assert_int_equal(sum(&p.gather), 2);
+	assert_true(p.gather.ns && hawk_hist_quantile(&p.gather, 500));
+	free(l.buf);
 	fx_close(&f);
 }
 
@@ -162,6 +205,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(calls_are_counted),
+		cmocka_unit_test(gathers_are_counted),
 		cmocka_unit_test(moves_are_counted),
 		cmocka_unit_test(threads_add_up),
 		cmocka_unit_test(quantiles),

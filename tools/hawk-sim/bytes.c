@@ -214,8 +214,11 @@ static void move_told(struct sim_space *sp, const struct sim_move *mv)
 	struct hawk_ref ref = { m->block, m->gen };
 	int o = obj_of(sp, ref), from;
 
-	if (sp->p.seqs)
+	if (sp->p.seqs) {
+		if (m->kind == HAWK_MOVE_READ && mv->fate && mv->fate != -ECANCELED)
+			gather_lost(sp, m->block);
 		return;
+	}
 	if (m->kind == HAWK_MOVE_COPY) {
 		ref.block = sp->s->win[m->src_tier].frame[m->src_frame].block;
 		ref.gen = sp->s->block[ref.block].gen;

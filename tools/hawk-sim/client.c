@@ -116,7 +116,7 @@ static void client_arrive(struct sim_client *c)
 {
 	u32 i = sim_below(sim.spaces);
 
-	if (!sim.space[i].s || sim.space[i].doomed)
+	if (!sim.space[i].s || sim.space[i].doomed || sim.space[i].newborn)
 		return;
 	c->space = i;
 	sim_note("arrive", client_nr(c), i, -1, -1, 0, 0);

@@ -44,12 +44,29 @@ static int row_status(const struct sim_space *sp, u32 lid)
 	return 0;
 }
 
+/* A block of a sequence: the model knows what it holds, and where it is from the engine. */
+static void row_of_seq(struct sim_gather *g, struct sim_space *sp, u32 i)
+{
+	struct hawk_ref ref;
+	u64 vt;
+
+	g->lid[i] = seq_lid_draw(sp);
+	g->want[i] = hawk_block_ref(sp->s, g->lid[i], &vt, &ref);
+	if (!g->want[i] && sp->s->block[ref.block].state == HAWK_BLOCK_RELOADING)
+		g->want[i] = -EAGAIN;
+	g->version[i] = g->want[i] ? 0 : ref.block + 1;
+}
+
 /* Most LIDs have a block, some are named twice. */
 static void rows_draw(struct sim_gather *g, struct sim_space *sp)
 {
 	u32 i, k, lid;
 
 	for (i = 0; i < g->set.rows; i++) {
+		if (sp->p.seqs) {
+			row_of_seq(g, sp, i);
+			continue;
+		}
 		lid = sim_below(SIM_LIDS);
 		for (k = 0; k < SIM_LIDS && !model_look(sp, lid) && sim_below(16); k++)
 			lid = (lid + 1) % SIM_LIDS;
@@ -75,31 +92,55 @@ static u32 blocks_of(const struct sim_gather *g)
 
 /* ---- places ---- */
 
-/* What the gather holds from now on: the block at place @at. */
-static void place_begin(struct sim_gather *g, struct sim_space *sp, u32 at)
+/* What the model knows of the block, and what holds it from now on. */
+static void place_of_obj(struct sim_space *sp, struct sim_place *p, const struct hawk_read *r)
 {
-	const struct hawk_read *r = &hawk_gather_at(&g->set, at)->read;
-	struct sim_place *p = &g->place[at];
 	int n = obj_of(sp, r->ref);
 	struct sim_obj *o = &sp->obj[n];
 
 	EXPECT(n >= 0 && !o->filling);
-	*p = (struct sim_place){ .version = o->version, .tag = o->tag, .flash = r->flash };
-	EXPECT(r->flash == (sim.tier[HAWK_VT_TIER(r->vt)].kind != HAWK_TIER_HOST));
-	EXPECT(hawk_gather_tier(&g->set, at) == HAWK_VT_TIER(r->vt));
-	EXPECT(hawk_gather_off(&g->set, at) ==
-	       hawk_frame_off(sp->s, HAWK_VT_TIER(r->vt), HAWK_VT_FRAME(r->vt)));
+	p->version = o->version;
+	p->tag = o->tag;
 	if (r->flash) {
 		o->reads++;
-		sp->nreads++;
-		SAW(gather_flash);
 		return;
 	}
 	EXPECT(!obj_pinned(o) || o->vt == r->vt);
 	o->vt = r->vt;
 	o->gathers++;
-	if (sp->s->block[r->ref.block].state == HAWK_BLOCK_EVICTING)
+}
+
+static void place_of_seq(struct sim_space *sp, struct sim_place *p, const struct hawk_read *r,
+			 u64 lid)
+{
+	p->version = r->ref.block + 1;
+	p->tag = cells_read(sp, r->vt);
+	EXPECT(seq_tag_fits(sp, hawk_lid_block(lid, sp->p.block_tokens), p->tag));
+	SAW(gather_seq);
+}
+
+/* The block at place @at. */
+static void place_begin(struct sim_gather *g, struct sim_space *sp, u32 at)
+{
+	const struct hawk_gather_block *b = hawk_gather_at(&g->set, at);
+	const struct hawk_read *r = &b->read;
+	struct sim_place *p = &g->place[at];
+
+	EXPECT(r->flash == (sim.tier[HAWK_VT_TIER(r->vt)].kind != HAWK_TIER_HOST));
+	EXPECT(hawk_gather_tier(&g->set, at) == HAWK_VT_TIER(r->vt));
+	EXPECT(hawk_gather_off(&g->set, at) ==
+	       hawk_frame_off(sp->s, HAWK_VT_TIER(r->vt), HAWK_VT_FRAME(r->vt)));
+	*p = (struct sim_place){ .block = r->ref.block, .flash = r->flash };
+	if (sp->p.seqs)
+		place_of_seq(sp, p, r, b->lid);
+	else
+		place_of_obj(sp, p, r);
+	if (r->flash) {
+		sp->nreads++;
+		SAW(gather_flash);
+	} else if (sp->s->block[r->ref.block].state == HAWK_BLOCK_EVICTING) {
 		SAW(gather_evicting);
+	}
 }
 
 /* Each block has one place, all in order, and none is left out while there is room. */
@@ -131,31 +172,68 @@ static void place_bytes(const struct sim_gather *g, const struct sim_space *sp, 
 				 (unsigned long long)p->cell[k], (unsigned long long)p->tag + k);
 }
 
-/* The block may have ended meanwhile, if it could not be reloaded, or be rewritten. */
-static void place_let_go(struct sim_gather *g, struct sim_space *sp, u32 at, bool bad)
+u32 gather_reads(const struct sim_space *sp, bool flash)
 {
-	const struct hawk_block *blk = &sp->s->block[hawk_gather_at(&g->set, at)->read.ref.block];
-	const struct sim_place *p = &g->place[at];
+	const struct sim_gather *g;
+	const struct sim_place *p;
+	u32 n = 0;
+
+	for (g = sim.gather; g < sim.gather + SIM_GATHERS; g++)
+		for (p = g->place; g->used && g->space == sp - sim.space &&
+				   p < g->place + g->set.n; p++)
+			if (!p->done && p->flash == flash) {
+				EXPECT(p->lost || sp->s->block[p->block].state != HAWK_BLOCK_DYING);
+				n++;
+			}
+	return n;
+}
+
+void gather_lost(const struct sim_space *sp, u32 block)
+{
+	struct sim_gather *g;
+	u32 at;
+
+	for (g = sim.gather; g < sim.gather + SIM_GATHERS; g++)
+		for (at = 0; g->used && g->space == sp - sim.space && at < g->set.n; at++)
+			g->place[at].lost |= g->place[at].flash && g->place[at].block == block;
+}
+
+/* The model's block may have ended meanwhile, if it could not be reloaded, or be rewritten. */
+static void obj_let_go(struct sim_space *sp, const struct sim_place *p, bool lost)
+{
 	int o = obj_of_version(sp, p->version);
 
-	sp->nreads -= p->flash;
 	if (!p->flash) {
 		EXPECT(o >= 0 && sp->obj[o].gathers);
 		sp->obj[o].gathers--;
 		return;
 	}
-	if (blk->state == HAWK_BLOCK_DYING)
-		SAW(gather_ended);
-	if (blk->htier != HAWK_NO_TIER)
-		SAW(gather_reloaded);
 	if (o < 0)
 		return;
 	EXPECT(sp->obj[o].reads);
 	sp->obj[o].reads--;
-	if (bad && blk->state == HAWK_BLOCK_FLASH) {
+	if (lost)
 		sp->obj[o].lost = true;
-		SAW(gather_bad);
-	}
+}
+
+static void place_let_go(struct sim_space *sp, const struct sim_place *p, bool bad)
+{
+	const struct hawk_block *blk = &sp->s->block[p->block];
+	bool lost = bad && p->flash && blk->state == HAWK_BLOCK_FLASH;
+
+	sp->nreads -= p->flash;
+	if (p->flash && blk->state == HAWK_BLOCK_DYING)
+		SAW(gather_ended);
+	if (p->flash && blk->htier != HAWK_NO_TIER)
+		SAW(gather_reloaded);
+	if (!sp->p.seqs)
+		obj_let_go(sp, p, lost);
+	else if (seq_block_waits(sp, p->block))
+		SAW(gather_unseen);
+	if (!lost)
+		return;
+	SAW(gather_bad);
+	gather_lost(sp, p->block);
 }
 
 static void place_end(struct sim_gather *g, u32 at, int status, bool bad)
@@ -166,7 +244,7 @@ static void place_end(struct sim_gather *g, u32 at, int status, bool bad)
 	EXPECT(!p->done);
 	if (!status)
 		place_bytes(g, sp, at);
-	place_let_go(g, sp, at, bad);
+	place_let_go(sp, p, bad);
 	p->done = true;
 	p->status = status;
 	note(g, "gather_end", at, status, p->tag);
@@ -306,6 +384,8 @@ bool gather_step(u32 nr)
 		return true;
 	*t = g->transfer[--g->ntransfers];
 	sim.ntransfers--;
+	if (!g->ntransfers && sim.space[g->space].p.seqs)
+		seq_reap(&sim.space[g->space]);
 	if (!g->ntransfers && !g->client)
 		gather_over(g);
 	return true;

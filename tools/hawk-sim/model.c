@@ -232,6 +232,7 @@ void model_told(void *owner, const struct hawk_note *note)
 	if (sp->p.seqs) {
 		EXPECT(!sp->s->block[note->block].pins);
 		if (note->fate == HAWK_FATE_DROP || note->fate == HAWK_FATE_FLASH_DROP) {
+			EXPECT(!sp->s->block[note->block].reads);
 			sp->vanished++;
 			SAW(seq_dropped);
 		}

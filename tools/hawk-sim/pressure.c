@@ -15,7 +15,7 @@ static struct sim_space *space_draw(void)
 {
 	struct sim_space *sp = &sim.space[sim_below(sim.spaces)];
 
-	return sp->s && !sp->doomed ? sp : NULL;
+	return sp->s && !sp->doomed && !sp->newborn ? sp : NULL;
 }
 
 /* A tier that is there. */
@@ -59,6 +59,9 @@ void space_grow(struct sim_space *sp)
 	/* whoever gets a chunk finds zeroes */
 	for (i = 0; i < SIM_CELLS; i++)
 		EXPECT(!sim.tier[gr->g.tier].cell[gr->g.chunk * SIM_CELLS + i]);
+	/* beyond its minimum it gets nothing that is kept back for others' */
+	EXPECT(sp->s->win[gr->g.tier].owned <= sp->p.quota_min[gr->g.tier] ||
+	       sim.e->tier[gr->g.tier].nfree >= sim.e->tier[gr->g.tier].reserved);
 	gr->space = sp - sim.space;
 	sp->ngrants++;
 	sim.ngrants++;
@@ -268,6 +271,73 @@ static void share(u32 tier)
 		drain_begin(rich, tier, poor, false);
 }
 
+struct sim_space *newborn(void)
+{
+	u32 i;
+
+	for (i = 0; i < SIM_SPACES; i++)
+		if (sim.space[i].s && sim.space[i].newborn)
+			return &sim.space[i];
+	return NULL;
+}
+
+/* Who has most above its minimum gives a chunk back. */
+static void repay(u32 tier)
+{
+	struct sim_space *rich = NULL;
+	s64 most = 0;
+	u32 i;
+
+	for (i = 0; i < SIM_SPACES; i++)
+		if (sim.space[i].s)
+			hawk_space_unclaim(sim.space[i].s, tier);
+	for (i = 0; i < SIM_SPACES; i++) {
+		struct sim_space *sp = &sim.space[i];
+
+		if (!sp->s || sp->doomed || drain_of(sp, tier)->active ||
+		    hawk_space_excess(sp->s, tier) <= most)
+			continue;
+		rich = sp;
+		most = hawk_space_excess(sp->s, tier);
+	}
+	if (rich)
+		drain_begin(rich, tier, NULL, false);
+}
+
+/* What it insists on is taken back from others; if that fails it ends. */
+static void newborn_step(struct sim_space *sp)
+{
+	u32 t, lacking = 0;
+	int n;
+
+	sim.touched[sp - sim.space] = true;
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		const struct hawk_tier *tier = &sim.e->tier[t];
+
+		n = hawk_space_lacks(sp->s, t);
+		CALLED(lacks, n < 0 ? n : n > 0);
+		if (n < 0) {
+			EXPECT(n == -ENOENT && sp->s->win[t].nslots &&
+			       (sim.tier[t].leaving || !sp->p.quota_max[t]));
+			SAW(space_orphan);
+			space_doom(sp);
+			return;
+		}
+		EXPECT(!n || n == (int)(tier->reserved + tier->claimed - tier->nfree));
+		lacking += n;
+		if (n)
+			repay(t);
+	}
+	sim_note("newborn", -1, sp - sim.space, -1, lacking, 0, sp->patience);
+	if (!lacking) {
+		sp->newborn = false;
+		SAW(space_repaid);
+	} else if (!sp->patience--) {
+		SAW(space_unpaid);
+		space_doom(sp);
+	}
+}
+
 /* A tier has to go: step by step nobody uses it any more. */
 static bool leave_step(u32 tier)
 {
@@ -327,6 +397,10 @@ bool world_pressure(void)
 
 	if (t == HAWK_NONE)
 		return false;
+	if (newborn() && !sim_below(3)) {
+		newborn_step(newborn());
+		return true;
+	}
 	for (i = 0; i < SIM_SPACES; i++)
 		if (sim.drain[i][t].active && sim_below(4)) {
 			drain_step(&sim.space[i], t);

@@ -5,9 +5,9 @@
  * Some spaces are for sequences alone.  A step of a client there is one operation on a
  * sequence of anybody's with the calls that follow it: blocks are put under the LIDs
  * that it got, or forked for a copy, as far as there is room; what nobody sees any more
- * is reaped.  Blocks are evicted, lost and drained as all are.  The model knows the
- * history of each sequence: which tokens are visible, and at what position.  A block
- * holds the tag of the LID under which it was made.
+ * is reaped.  Blocks are evicted, lost and drained as all are, and gathered (gathers.c).
+ * The model knows the history of each sequence: which tokens are visible, and at what
+ * position.  A block holds the tag of the LID under which it was made.
  */
 #include "../../kmod/core/seq.h"
 #include "sim.h"
@@ -26,15 +26,9 @@ static u64 tag_of(const struct sim_space *sp, u64 lid)
 static bool row_shown(const struct hawk_space *s, u64 lid)
 {
 	const struct hawk_seqs *q = s->seqs;
-	const struct hawk_node *n;
-	u32 nr, row = hawk_lid_tok(lid) / q->block_tokens;
+	u32 row = hawk_lid_tok(lid) / q->block_tokens;
 
-	for (nr = q->run[hawk_lid_seq(lid) - s->run_base].head; nr != HAWK_NONE; nr = n->run_next) {
-		n = &q->node[nr];
-		if (n->seg.tok / q->block_tokens <= row && row < hawk_seg_row_end(q, &n->seg))
-			return true;
-	}
-	return false;
+	return hawk_run_rows_node(q, &q->run[hawk_lid_seq(lid) - s->run_base], row, row + 1);
 }
 
 /* Is it noted, to be looked at? */
@@ -71,7 +65,7 @@ static u32 lids_shown(const struct hawk_space *s)
 	return n;
 }
 
-static void reap(struct sim_space *sp)
+void seq_reap(struct sim_space *sp)
 {
 	u32 freed = 0, shown = lids_shown(sp->s);
 
@@ -80,7 +74,7 @@ static void reap(struct sim_space *sp)
 	EXPECT(lids_shown(sp->s) == shown);
 	if (freed)
 		SAW(seq_reaped);
-	/* what is left waits for the end of a pin */
+	/* what is left waits for the end of a pin, or of a gather */
 	if (sp->s->seqs->waiting)
 		SAW(seq_waits);
 }
@@ -145,28 +139,48 @@ static void blocks_put(struct sim_space *sp, const struct hawk_seq_op *op)
 		}
 }
 
-/* Pin a block that a map names, read it, and keep the pin for a while. */
-static void visit(struct sim_client *c, struct sim_space *sp, const struct sim_seq *q)
+bool seq_tag_fits(const struct sim_space *sp, u64 lid, u64 tag)
+{
+	u64 want = tag_of(sp, lid);
+	u32 i;
+
+	for (i = 0; i < SIM_ALIASES; i++)
+		if (sp->alias[i].lid == lid)
+			want = sp->alias[i].tag;
+	return tag == want || sp->naliases > SIM_ALIASES;
+}
+
+/* A block of a row that a sequence shows, 0: it shows none. */
+static u64 lid_shown(const struct sim_space *sp, const struct sim_seq *q)
 {
 	struct hawk_seg seg[SIM_TOKENS];
 	struct hawk_seq_map map = { .seq = q->handle, .count = SIM_TOKENS };
-	struct sim_seq_pin *pin = &sp->seq_pin[c - sim.client];
-	u64 lid, vt, tag, want;
 	u32 i;
+
+	EXPECT(!hawk_seq_map(sp->s, &map, seg));
+	if (!map.count)
+		return 0;
+	i = sim_below(map.count);
+	return hawk_lid_block(HAWK_LID(seg[i].run, sim_below(sp->p.layers), 0,
+				       seg[i].tok + sim_below(seg[i].len)), sp->p.block_tokens);
+}
+
+/* Pin a block that a map names, read it, and keep the pin for a while. */
+static void visit(struct sim_client *c, struct sim_space *sp, const struct sim_seq *q)
+{
+	struct sim_seq_pin *pin = &sp->seq_pin[c - sim.client];
+	u64 lid, vt, tag;
 
 	if (pin->held) {
 		EXPECT(cells_read(sp, pin->vt) == pin->tag);
 		EXPECT(!hawk_block_unpin(sp->s, pin->ref));
 		pin->held = false;
-		reap(sp);
+		seq_reap(sp);
 		return;
 	}
-	EXPECT(!hawk_seq_map(sp->s, &map, seg));
-	if (!map.count)
+	lid = lid_shown(sp, q);
+	if (!lid)
 		return;
-	i = sim_below(map.count);
-	lid = hawk_lid_block(HAWK_LID(seg[i].run, sim_below(sp->p.layers), 0,
-				      seg[i].tok + sim_below(seg[i].len)), sp->p.block_tokens);
 	if (hawk_block_pin(sp->s, lid, sim.now, &vt, &pin->ref)) {
 		struct hawk_plan *plan = plan_draw();
 
@@ -175,14 +189,58 @@ static void visit(struct sim_client *c, struct sim_space *sp, const struct sim_s
 		return;
 	}
 	tag = cells_read(sp, vt);
-	want = tag_of(sp, lid);
-	for (i = 0; i < SIM_ALIASES; i++)
-		if (sp->alias[i].lid == lid)
-			want = sp->alias[i].tag;
-	EXPECT(tag == want || sp->naliases > SIM_ALIASES);
+	EXPECT(seq_tag_fits(sp, lid, tag));
 	pin->held = true;
 	pin->vt = vt;
 	pin->tag = tag;
+}
+
+/* ---- gathers ---- */
+
+static struct sim_seq *any_seq(struct sim_space *sp)
+{
+	u32 i, from = sim_below(SIM_SEQS);
+
+	for (i = 0; i < SIM_SEQS; i++)
+		if (sp->seq[(from + i) % SIM_SEQS].handle)
+			return &sp->seq[(from + i) % SIM_SEQS];
+	return NULL;
+}
+
+u64 seq_lid_draw(struct sim_space *sp)
+{
+	const struct sim_seq *q = any_seq(sp);
+	u64 lid = q ? lid_shown(sp, q) : 0;
+
+	if (!lid)
+		return HAWK_LID(1 + sim_below(4), 0, 0, sim_below(SIM_TOKENS));
+	/* or a row near it, which may be anybody's or nobody's */
+	if (!sim_below(8))
+		lid ^= sim_below(8) * sp->p.block_tokens;
+	return lid + sim_below(sp->p.block_tokens);
+}
+
+bool seq_block_waits(const struct sim_space *sp, u32 block)
+{
+	u32 m = sp->s->block[block].maps;
+
+	for (; m != HAWK_NONE; m = sp->s->map[m].alias)
+		if (hawk_lid_is_run(sp->s, sp->s->map[m].lid) &&
+		    !row_shown(sp->s, sp->s->map[m].lid))
+			return true;
+	return false;
+}
+
+/* One begins now and then, and is looked at while others go on. Return: whether one was. */
+static bool gather_some(struct sim_client *c, struct sim_space *sp)
+{
+	if (sim_below(c->gather ? 3 : 8))
+		return false;
+	if (c->gather)
+		op_gathered(c, sp);
+	else
+		op_gather(c, sp);
+	return true;
 }
 
 /* ---- operations ---- */
@@ -196,16 +254,6 @@ static bool shift_fits(const struct sim_seq *q, const struct hawk_seq_op *op)
 		if (q->tok[i].visible && q->tok[i].pos < op->shift)
 			return false;
 	return true;
-}
-
-static struct sim_seq *any_seq(struct sim_space *sp)
-{
-	u32 i, from = sim_below(SIM_SEQS);
-
-	for (i = 0; i < SIM_SEQS; i++)
-		if (sp->seq[(from + i) % SIM_SEQS].handle)
-			return &sp->seq[(from + i) % SIM_SEQS];
-	return NULL;
 }
 
 /* An operation that can be carried out, if there is room for it. */
@@ -331,6 +379,8 @@ void seq_step(struct sim_client *c, struct sim_space *sp)
 	int ret;
 
 	sim.touched[c->space] = true;
+	if (gather_some(c, sp))
+		return;
 	/* room for the moves of an operation */
 	if (sim.nmoves > SIM_MOVES - 2 * SIM_PLAN)
 		return;
@@ -346,6 +396,10 @@ void seq_step(struct sim_client *c, struct sim_space *sp)
 		return;
 	in = op;
 	ret = hawk_seq_do(sp->s, owner_of(c), &op);
+	if (ret == -EAGAIN) {	/* as hosts do it */
+		seq_reap(sp);
+		ret = hawk_seq_do(sp->s, owner_of(c), &op);
+	}
 	CALLED(seq, ret);
 	sim_note("seq", c - sim.client, c->space, -1, in.op, ret, op.seq);
 	if (ret) {
@@ -355,7 +409,7 @@ void seq_step(struct sim_client *c, struct sim_space *sp)
 		return;
 	}
 	op_follow(sp, owner_of(c), q, other, &in, op.seq);
-	reap(sp);
+	seq_reap(sp);
 	if (in.op == HAWK_SEQ_APPEND) {
 		if (op.cow_len)
 			SAW(seq_cow);
@@ -380,7 +434,7 @@ void seq_died(struct sim_client *c, struct sim_space *sp)
 			sp->seq[i].handle = 0;
 			SAW(seq_died);
 		}
-	reap(sp);
+	seq_reap(sp);
 }
 
 /* ---- checks ---- */
@@ -405,10 +459,27 @@ static void map_check(struct sim_space *sp, const struct sim_seq *q)
 	EXPECT(visible == map.visible);
 }
 
+/* Pins are those of clients and gathers, blocks read on flash are those of gathers. */
+static void holds_check(struct sim_space *sp)
+{
+	u32 i, pins = 0, reads = 0, held = 0;
+
+	for (i = 0; i < sp->s->max_blocks; i++)
+		if (sp->s->block[i].state != HAWK_BLOCK_FREE) {
+			pins += sp->s->block[i].pins;
+			reads += sp->s->block[i].reads;
+		}
+	for (i = 0; i < SIM_CLIENTS; i++)
+		held += sp->seq_pin[i].held;
+	EXPECT(pins == held + gather_reads(sp, false));
+	EXPECT(reads == gather_reads(sp, true) && reads == sp->nreads);
+}
+
 void seq_check(struct sim_space *sp)
 {
 	u32 i;
 
+	holds_check(sp);
 	for (i = 0; i < SIM_SEQS; i++)
 		if (sp->seq[i].handle)
 			map_check(sp, &sp->seq[i]);

@@ -101,6 +101,8 @@ struct sim_space {
 	struct hawk_space_params p;
 	u32 life;
 	bool doomed;	/* its clients are gone, it ends when its moves have */
+	bool newborn;	/* others have its minimum: it has no clients yet */
+	u32 patience;	/* looks until it is given up */
 	u32 nmoves;	/* in flight */
 	u32 ngrants;	/* chunks on their way to it */
 	u32 ngathers;	/* that have not ended */
@@ -148,8 +150,10 @@ struct sim_client {
 /* A block of a gather, and its place in the buffer. */
 struct sim_place {
 	u32 version;	/* of the block when the gather was opened */
+	u32 block;	/* its number */
 	u64 tag;
 	bool flash;
+	bool lost;	/* its block could not be read back meanwhile, and may have ended */
 	bool done;
 	s32 status;	/* once done */
 	u8 halves;	/* bit mask: copied */
@@ -435,12 +439,24 @@ bool lease_expire(void);
 bool gather_step(u32 nr);
 /* The client does not wait any longer; transfers under way still have to end. */
 void gather_leave(struct sim_client *c);
+/* Blocks in memory, or on flash, that gathers of a space are reading: they have not ended. */
+u32 gather_reads(const struct sim_space *sp, bool flash);
+/* A block of sequences has ended because it could not be read back. */
+void gather_lost(const struct sim_space *sp, u32 block);
 
 /* ---- seqs.c: clients of sequences ---- */
 
 void seq_step(struct sim_client *c, struct sim_space *sp);
 void seq_died(struct sim_client *c, struct sim_space *sp);
 void seq_check(struct sim_space *sp);
+/* A LID for a gather: mostly one that a sequence shows. */
+u64 seq_lid_draw(struct sim_space *sp);
+/* Is @tag what was put under the LID, or what its block was copied from? */
+bool seq_tag_fits(const struct sim_space *sp, u64 lid, u64 tag);
+/* Does a LID of the block lie under a row that nobody sees any more? */
+bool seq_block_waits(const struct sim_space *sp, u32 block);
+/* What nobody sees any more goes. */
+void seq_reap(struct sim_space *sp);
 
 /* ---- world.c: spaces and tiers come and go ---- */
 
@@ -450,6 +466,8 @@ void world_step(void);
 void world_keep(void);
 bool world_clean(void);
 void world_check(void);
+/* Its clients go, all at once; moves in flight still have to end. */
+void space_doom(struct sim_space *sp);
 /* Remove a tier, or see that it is refused. */
 void tier_remove(u32 tier);
 
@@ -459,6 +477,8 @@ void space_grow(struct sim_space *sp);
 bool world_grown(void);
 bool world_pressure(void);
 void drain_cancel(struct sim_space *sp, u32 tier);
+/* The space whose minimum is being taken back from others, or NULL. */
+struct sim_space *newborn(void);
 void tier_leave(u32 tier, bool leaving);
 
 /* ---- port.c ---- */

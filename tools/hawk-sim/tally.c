@@ -10,6 +10,7 @@
 struct sim_tally tally;
 
 u64 hawk_event_count[HAWK_BLOCK_STATES][HAWK_BLOCK_EVENTS];
+u64 hawk_visit_count;
 
 static const struct {
 	const char *name;

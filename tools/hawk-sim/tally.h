@@ -49,6 +49,10 @@
 	X(vt_held, "an optimistic reader's bytes were good")			\
 	X(space_created, "a space was created")					\
 	X(space_minima, "a space was refused: the minima do not fit")		\
+	X(space_lent, "a space was made though others had its minimum")		\
+	X(space_repaid, "and they gave it back")				\
+	X(space_unpaid, "and it was given up, as they did not")			\
+	X(space_orphan, "and it was given up, as the tier left")		\
 	X(space_nomem, "a space was refused: no memory for its tables")		\
 	X(space_ended, "a space ended with blocks")				\
 	X(progress, "there was room again when nothing was held any more")	\
@@ -90,7 +94,9 @@
 	X(gather_reloaded, "a block was reloaded while a gather read it on flash") \
 	X(gather_ended, "a block ended while a gather read it on flash")	\
 	X(gather_died, "a client died with a gather under way")		\
-	X(gather_late, "a client gave up a gather under way")
+	X(gather_late, "a client gave up a gather under way")			\
+	X(gather_seq, "a gather read a block of a sequence")			\
+	X(gather_unseen, "a block that no sequence sees waited for a gather")
 
 enum sim_situation {
 #define X(name, text) SIT_##name,
@@ -106,7 +112,7 @@ enum sim_situation {
 	X(fork) X(unshare) X(free) X(key_free) X(writeback) X(complete)	\
 	X(space_create) X(space_destroy) X(tier_add) X(tier_remove)	\
 	X(clean) X(grow) X(grown) X(drain_start) X(drain) X(drain_finish)	\
-	X(drain_cancel) X(leave) X(tier_leave)			\
+	X(drain_cancel) X(leave) X(tier_leave) X(lacks)		\
 	X(seq) X(gather)
 
 enum sim_call {

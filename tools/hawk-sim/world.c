@@ -133,17 +133,37 @@ static void params_draw(struct sim_space *sp, struct hawk_space_params *p)
 	}
 }
 
-/* Was it right to refuse the minima?  Those that count: no more than it can use. */
-static bool minima_fit(const struct hawk_space_params *p)
+/* Chunks of all minima, as the spaces were made. */
+static u32 minima_of(u32 tier)
 {
-	u32 t, fpc = HAWK_CHUNK_BYTES / p->block_bytes;
+	u32 i, sum = 0;
+
+	for (i = 0; i < SIM_SPACES; i++)
+		sum += sim.space[i].s ? sim.space[i].p.quota_min[tier] : 0;
+	return sum;
+}
+
+/* The minimum that counts: no more than it can use. */
+static u32 useful_min(const struct hawk_space_params *p, u32 tier)
+{
+	u32 fpc = HAWK_CHUNK_BYTES / p->block_bytes;
 	u32 useful = (p->max_blocks + fpc - 1) / fpc + 1;
 
-	for (t = 0; t < HAWK_TIERS_MAX; t++) {
-		struct hawk_tier *tier = &sim.e->tier[t];
-		u32 min = p->quota_min[t] < useful ? p->quota_min[t] : useful;
+	return p->quota_min[tier] < useful ? p->quota_min[tier] : useful;
+}
 
-		if (p->quota_max[t] && tier->nfree < tier->reserved + tier->claimed + min)
+/* Was it right to refuse the minima?  @free: are they free, too? */
+static bool minima_fit(const struct hawk_space_params *p, bool free)
+{
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		const struct hawk_tier *tier = &sim.e->tier[t];
+		u32 min = useful_min(p, t);
+
+		if (minima_of(t) + min > sim.tier[t].chunks)
+			return false;
+		if (free && min && tier->nfree < tier->reserved + tier->claimed + min)
 			return false;
 	}
 	return true;
@@ -162,10 +182,30 @@ static void space_refused(const struct hawk_space_params *p, int ret)
 	} else if (ret == -ENOENT) {
 		EXPECT(leaving);
 		SAW(space_leaving);
+	} else if (ret == -EAGAIN) {
+		EXPECT(!leaving && !p->insist && !minima_fit(p, true));
 	} else {
-		EXPECT(ret == -ENOSPC && !leaving && !minima_fit(p));
+		EXPECT(ret == -ENOSPC && !leaving && !minima_fit(p, false));
 		SAW(space_minima);
 	}
+}
+
+/* As a host does: one space at a time insists. */
+static int space_try(struct sim_space *sp, struct hawk_space_params *p)
+{
+	int ret;
+
+	sim_nomem_permille = sim.weather.nomem_permille;
+	ret = hawk_space_create(sim.e, p, &sp->s);
+	CALLED(space_create, ret);
+	if (ret == -EAGAIN && !newborn()) {
+		space_refused(p, ret);
+		p->insist = true;
+		ret = hawk_space_create(sim.e, p, &sp->s);
+		CALLED(space_create, ret);
+	}
+	sim_nomem_permille = 0;
+	return ret;
 }
 
 static void space_create(struct sim_space *sp)
@@ -180,18 +220,20 @@ static void space_create(struct sim_space *sp)
 	p.vtlb = aligned_alloc(64, vtlb);
 	EXPECT(p.vtlb);
 	memset(p.vtlb, 0, vtlb);
-	sim_nomem_permille = sim.weather.nomem_permille;
-	ret = hawk_space_create(sim.e, &p, &sp->s);
-	sim_nomem_permille = 0;
-	CALLED(space_create, ret);
+	sp->s = NULL;
+	ret = space_try(sp, &p);
 	sim_note("create", -1, sp - sim.space, -1, p.max_blocks, ret, p.block_bytes);
 	if (ret) {
+		sp->s = NULL;
 		space_refused(&p, ret);
 		free(p.vtlb);
-		sp->s = NULL;
 		return;
 	}
 	SAW(space_created);
+	sp->newborn = p.insist;
+	sp->patience = sim_below(400);
+	if (p.insist)
+		SAW(space_lent);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		p.quota_min[t] = sp->s->win[t].quota_min;	/* what of it is of use */
 	sp->p = p;
@@ -211,13 +253,13 @@ static void space_create(struct sim_space *sp)
 	sim.touched[sp - sim.space] = true;
 }
 
-/* Its clients go, all at once; moves in flight still have to end. */
-static void space_doom(struct sim_space *sp)
+void space_doom(struct sim_space *sp)
 {
 	u32 i;
 
 	sim_note("doom", -1, sp - sim.space, -1, sp->nmoves, 0, 0);
 	sp->doomed = true;
+	sp->newborn = false;
 	for (i = 0; i < SIM_CLIENTS; i++)
 		if (sim.client[i].space == sp - sim.space)
 			client_release(&sim.client[i], true);
@@ -347,7 +389,10 @@ static u32 chunks_of(const struct sim_space *sp, u32 tier, u32 *seen)
 	return n;
 }
 
-/* No chunk has two owners, quotas hold, and what is kept back is there or being zeroed. */
+/*
+ * No chunk has two owners, quotas hold, all minima can be had, and what is kept back is
+ * there or being zeroed, unless a new space still waits for what others have to repay.
+ */
 static void tier_check(u32 t)
 {
 	u32 i, total, nfree, ndirty, sum = 0, keep = 0, seen = 0, used = 0, claims = 0;
@@ -375,7 +420,8 @@ static void tier_check(u32 t)
 	}
 	EXPECT(sum == used && sum + nfree + ndirty == total);
 	EXPECT(sim.e->tier[t].reserved == keep && sim.e->tier[t].claimed == claims);
-	EXPECT(nfree + ndirty >= keep + claims);
+	EXPECT(sim.e->tier[t].minima == minima_of(t) && minima_of(t) <= total);
+	EXPECT(sim.e->tier[t].insisting || nfree + ndirty >= keep + claims);
 }
 
 void world_check(void)

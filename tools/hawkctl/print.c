@@ -222,6 +222,8 @@ static void print_hists(const struct hawk_stats_page *p)
 	for (i = 0; i < N_OPS; i++)
 		if (p->op[i].count)
 			hist_line(ops[i], &p->op[i], (double)p->op[i].items, "items");
+	if (p->gather.count)
+		hist_line("gather", &p->gather, (double)p->gather.items, "items");
 	for (i = 0; i < HAWK_TIERS_MAX; i++)
 		for (d = 0; d < 2; d++) {
 			h = d ? &p->write[i] : &p->read[i];
@@ -240,6 +242,8 @@ static void add_hists(json_t *o, const struct hawk_stats_page *p)
 	for (i = 0; i < N_OPS; i++)
 		if (p->op[i].count)
 			json_object_set_new(calls, ops[i], hist_json(&p->op[i], "items"));
+	if (p->gather.count)
+		json_object_set_new(calls, "gather", hist_json(&p->gather, "items"));
 	for (i = 0; i < HAWK_TIERS_MAX; i++)
 		for (d = 0; d < 2; d++) {
 			h = d ? &p->write[i] : &p->read[i];

@@ -189,11 +189,18 @@ int hawk_kv_set(struct hawk *h, const char *name, uint32_t mask, uint32_t mode,
 void hawk_kv_close(struct hawk_kv *kv);
 int hawk_kv_destroy(struct hawk *h, const char *name);
 int hawk_kv_info(struct hawk_kv *kv, struct hawk_space_info *info);
+
+/**
+ * hawk_kv_stats() - counters of a space
+ * @st: out; as of all structures that the library fills, sizeof(*@st) in the header
+ *	that it was built with is written, and @st->size is not looked at: if that grows,
+ *	so does the number in the library's name
+ */
 int hawk_kv_stats(struct hawk_kv *kv, struct hawk_stats *st);
 
 /**
  * hawk_kv_stats_page() - counters and histograms of a space, of one moment
- * @page: out
+ * @page: out; its size as for hawk_kv_stats()
  *
  * Kernel backend: a copy of the mapped page, which is at most @page->period_ms old;
  * only the first call on @kv makes a system call, and hawk_kv_stats() brings the
@@ -354,8 +361,10 @@ int hawk_prefetch_close(struct hawk_prefetch *pf);
  * @cut: out, rows of each list that are being fetched; may be NULL
  *
  * All lists are cut to the same length so that the union comes in time.
- * Return: blocks under way; 0: none would come in time, nothing was started; -EBUSY:
- * both buffers are in use.
+ * Return: blocks under way; 0: none would come in time, or no list has a row, or the
+ * buffer has no room for one row of each; nothing was started.  If it is the measured
+ * rate that is too low, a little more is expected of the device the next time.
+ * -EBUSY: both buffers are in use.
  */
 int hawk_prefetch_issue(struct hawk_prefetch *pf, const uint64_t *lid, const uint32_t *count,
 			unsigned int n, unsigned int *cut);
@@ -604,6 +613,9 @@ int hawk_cancel(struct hawk_kv *kv, uint64_t user_data, uint32_t flags);
  * @planes: planes of a block, such as 2 for keys and values of one head: a block is
  *	@planes times block_tokens times @token_bytes, from its start
  * @token_bytes: bytes of a token in one plane
+ *
+ * @planes and @token_bytes both 0: as the space was made with
+ * (&struct hawk_kv_params).
  */
 struct hawk_draft_params {
 	uint32_t seq;

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,24 @@ static struct hawk_kv *space(struct hawk *h, unsigned int host, unsigned int blk
 	return kv;
 }
 
+/* A space whose minimum is all that another one has pinned: whether it is refused for that. */
+static bool lent(struct hawk *h, unsigned int host)
+{
+	struct hawk_kv_params p = {
+		.block_bytes = BYTES, .block_tokens = TOKENS, .layers = 1, .head_groups = 1,
+		.max_blocks = FRAMES,
+	};
+	struct hawk_kv *kv;
+	int ret;
+
+	p.quota[host].min_bytes = HOST;
+	p.quota[host].max_bytes = HOST;
+	ret = hawk_kv_create(h, &p, &kv);
+	if (!ret)
+		hawk_kv_close(kv);
+	return ret == -ENOSPC;
+}
+
 static void print_stats(struct hawk_kv *kv)
 {
 	struct hawk_stats st;
@@ -131,6 +150,7 @@ static void rooms(struct hawk *h, const char *dir)
 	printf("quota %u\n", pin_all(kv, -EDQUOT));
 	other = space(h, host, blk, NULL);
 	printf("tier %d\n", hawk_alloc(other, &it, 1, NULL) == 0 && it.status == -ENOSPC);
+	printf("lent %d\n", lent(h, host));
 	print_stats(kv);
 	hawk_kv_close(other);
 	hawk_kv_close(kv);
@@ -191,6 +211,24 @@ static void *make_spaces(void *arg)
 	return NULL;
 }
 
+/* Eight rows, the last of which is not there. */
+static void gather(struct hawk_kv *kv)
+{
+	uint64_t rows[8];
+	uint32_t remap[8], count = 8, i;
+	int32_t status[8];
+	struct hawk_gather_lists l = {
+		.lid = rows, .count = &count, .lists = 1, .remap = remap, .status = status,
+		.buf = aligned_alloc(HAWK_FRAME_ALIGN, 8 * BYTES), .buf_bytes = 8 * BYTES,
+	};
+
+	for (i = 0; i < 8; i++)
+		rows[i] = lid(i < 7 ? HAMMERED + i : 9999);
+	if (hawk_gather(kv, &l, NULL, NULL) != 7)
+		die("gathering");
+	free(l.buf);
+}
+
 static void locks(struct hawk *h)
 {
 	struct hammer w = { .h = h };
@@ -202,6 +240,7 @@ static void locks(struct hawk *h)
 		die("adding a tier");
 	w.kv = space(h, w.host, w.host, NAME);
 	put_blocks(w.kv, 0, FRAMES + 32);	/* 32 are dropped: there is no flash */
+	gather(w.kv);
 	printf("pid %d\nhost %u\n", getpid(), w.host);
 	print_stats(w.kv);
 	fflush(stdout);

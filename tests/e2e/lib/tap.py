@@ -49,6 +49,19 @@ class Tap:
         sys.exit(1 if self.failed else 0)
 
 
+def chosen(*groups):
+    """Of each group of test functions those that the command line names; without names, all.
+    A name of none of them ends the program: what was asked for would not be tested."""
+    names = sys.argv[1:]
+    known = {f.__name__.removeprefix("test_") for group in groups for f in group}
+    wrong = [name for name in names if name not in known]
+    if wrong:
+        print(f"no test {' '.join(wrong)}; there are: {' '.join(sorted(known))}", file=sys.stderr)
+        sys.exit(2)
+    return [[f for f in group if not names or f.__name__.removeprefix("test_") in names]
+            for group in groups]
+
+
 def skip_all(reason):
     print(f"1..0 # SKIP {reason}")
     sys.exit(0)
