@@ -42,6 +42,7 @@
 
 #include "compat.h"
 #include "core/core.h"
+#include "core/draft.h"
 #include "core/gather.h"
 #include "provider.h"
 

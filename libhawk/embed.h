@@ -29,6 +29,7 @@
 #include <pthread.h>
 
 #include "../kmod/core/core.h"
+#include "../kmod/core/draft.h"
 #include "../kmod/core/gather.h"
 #include "../kmod/core/pool.h"
 #include "priv.h"

@@ -753,32 +753,6 @@ u64 hawk_space_translate(struct hawk_space *s, u64 lid);
  */
 int hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_plan *plan);
 
-/* ---- draft rings ---- */
-
-/**
- * struct hawk_draft_layout - a ring of draft slots
- * @block_bytes: bytes of a block
- * @block_tokens: tokens of a block
- * @layers: layers of the space
- * @head_groups: head groups that the space keeps
- * @slots: in, wanted slots; out, rounded up to whole blocks
- * @row_blocks: out, blocks that hold the same tokens
- * @bytes: out, page of counters and slots
- */
-struct hawk_draft_layout {
-	u32 block_bytes;
-	u32 block_tokens;
-	u32 layers;
-	u32 head_groups;
-	u32 slots;
-	u32 row_blocks;
-	u64 bytes;
-};
-
-int hawk_draft_layout(struct hawk_draft_layout *l);
-int hawk_draft_bind(struct hawk_space *s, u32 seq, const __u64 *head);
-void hawk_draft_unbind(struct hawk_space *s, u32 seq, const __u64 *head);
-
 /* ---- sequences (seq.c; errors as told at &struct hawk_seq_op) ---- */
 
 /**
