@@ -105,6 +105,17 @@ static void from_nothing(void **state)
 	fx_close(&f);
 }
 
+/* All frames are in use, and a block of each chunk is pinned. */
+static void pin_each_chunk(struct fx *f, struct hawk_item *it)
+{
+	uint32_t n;
+
+	fx_put(f->kv, 0, FRAMES, 1);
+	for (n = 0; n < CHUNKS; n++)
+		it[n] = (struct hawk_item) { .lid = fx_lid(n * FX_CHUNK_FRAMES) };
+	assert_int_equal(hawk_pin(f->kv, it, CHUNKS), CHUNKS);
+}
+
 /* What is pinned is not taken, and who cannot get anything is told so. */
 static void pinned(void **state)
 {
@@ -116,10 +127,7 @@ static void pinned(void **state)
 
 	(void)state;
 	fx_open(&f, CHUNKS * 2 * MIB, 0);
-	fx_put(f.kv, 0, FRAMES, 1);
-	for (n = 0; n < CHUNKS; n++)
-		it[n] = (struct hawk_item) { .lid = fx_lid(n * FX_CHUNK_FRAMES) };
-	assert_int_equal(hawk_pin(f.kv, it, CHUNKS), CHUNKS);
+	pin_each_chunk(&f, it);
 	p = fx_params(&f);
 	assert_ok(hawk_kv_create(f.h, &p, &late));
 	assert_int_equal(hawk_alloc(late, &one, 1, NULL), 0);
@@ -211,10 +219,7 @@ static void pinned_minimum(void **state)
 
 	(void)state;
 	fx_open(&f, CHUNKS * 2 * MIB, 0);
-	fx_put(f.kv, 0, FRAMES, 1);
-	for (n = 0; n < CHUNKS; n++)
-		it[n] = (struct hawk_item) { .lid = fx_lid(n * FX_CHUNK_FRAMES) };
-	assert_int_equal(hawk_pin(f.kv, it, CHUNKS), CHUNKS);
+	pin_each_chunk(&f, it);
 	p = with_min(&f, 1);
 	p.name = "late";
 	assert_int_equal(hawk_kv_create(f.h, &p, &late), -ENOSPC);
