@@ -89,6 +89,7 @@ static void hawk_job_free(struct kref *ref)
 	kvfree(job->st);
 	kfree(job->plan_item);
 	kfree(job->plan.move);
+	kvfree(job->parent);
 	kvfree(job->items);
 	kfree(job);
 }
@@ -96,6 +97,27 @@ static void hawk_job_free(struct kref *ref)
 void hawk_job_put(struct hawk_job *job)
 {
 	kref_put(&job->ref, hawk_job_free);
+}
+
+/* Keys of parents: the step of an item may run where the caller's memory is not. */
+static int hawk_job_copy_parents(struct hawk_job *job)
+{
+	const struct hawk_item *it;
+	u32 i;
+
+	for (i = 0; i < job->arg.count; i++) {
+		it = &job->items[i];
+		if (!(it->flags & HAWK_ITEM_PARENT) || !it->arg)
+			continue;
+		if (!job->parent)
+			job->parent = kvcalloc(job->arg.count, sizeof(*job->parent),
+					       GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		if (!job->parent)
+			return -ENOMEM;
+		if (copy_from_user(job->parent[i], u64_to_user_ptr(it->arg), HAWK_KEY_BYTES))
+			return -EFAULT;
+	}
+	return 0;
 }
 
 static struct hawk_job *hawk_job_create(struct hawk_file *f, const struct hawk_batch_op *op,
@@ -130,7 +152,9 @@ static struct hawk_job *hawk_job_create(struct hawk_file *f, const struct hawk_b
 	if (copy_from_user(job->items, u64_to_user_ptr(arg->items),
 			   array_size(arg->count, sizeof(*job->items))))
 		goto err_put;
-	ret = op->waits ? hawk_job_alloc_state(job) : 0;
+	ret = op->item_flags & HAWK_ITEM_PARENT ? hawk_job_copy_parents(job) : 0;
+	if (!ret && op->waits)
+		ret = hawk_job_alloc_state(job);
 	if (ret)
 		goto err_put;
 	if (arg->flags & HAWK_BATCH_LEASE) {

@@ -17,7 +17,8 @@ static int hawk_item_check(struct hawk_job *job, const struct hawk_item *it)
 {
 	if (it->flags & ~job->op->item_flags)
 		return -EOPNOTSUPP;
-	if (it->arg && !job->op->arg)
+	if (job->op->item_flags & HAWK_ITEM_PARENT ? !hawk_hints_ok(it->flags, it->arg) :
+						     it->arg && !job->op->arg)
 		return -EINVAL;
 	if ((it->flags & HAWK_ITEM_BY_KEY) && !hawk_item_key(it))
 		return -EINVAL;
@@ -31,6 +32,22 @@ static int hawk_item_check_lid(struct hawk_job *job, u64 lid)
 
 	return hawk_lid_check(lid, info->layers, info->head_groups, info->tp_rank,
 			      info->tp_degree);
+}
+
+/* The key that HAWK_ITEM_PARENT gives, or NULL: there is none. */
+static const u8 *hawk_item_parent(const struct hawk_job *job, u32 i)
+{
+	if (!(job->items[i].flags & HAWK_ITEM_PARENT))
+		return NULL;
+	return memchr_inv(job->parent[i], 0, HAWK_KEY_BYTES) ? job->parent[i] : NULL;
+}
+
+/* The hints of an item for the engine. */
+static u32 hawk_item_hints(const struct hawk_job *job, u32 i)
+{
+	u32 hints = job->items[i].flags & HAWK_ITEM_HINTS;
+
+	return hawk_item_parent(job, i) ? hints : hints & ~HAWK_ITEM_PARENT;
 }
 
 /* For the caller to see: the LID of the block, not of a token in it. */
@@ -89,6 +106,8 @@ static int hawk_step_alloc(struct hawk_job *job, u32 i)
 	if (ret)
 		goto out;
 	/* Our pin keeps it: nobody can end it before it is written down. */
+	hawk_block_hint(job->as->space, it->lid, hawk_item_hints(job, i),
+			hawk_item_parent(job, i));
 	ret = hawk_block_ref(job->as->space, it->lid, &it->vt, &ref);
 	if (!ret)
 		ret = hawk_pin_add(job->f, ref, job->memlock);
@@ -257,8 +276,9 @@ static int hawk_step_put(struct hawk_job *job, u32 i)
 	if (ret)
 		return ret;
 	hawk_item_round(job, it);
-	ret = hawk_pin_put(job->f, it->lid, hawk_item_key(it),
-			   job->arg.flags & HAWK_BATCH_KEEP_PIN, job->now);
+	ret = hawk_pin_put(job->f, it->lid, hawk_item_key(it), hawk_item_hints(job, i),
+			   hawk_item_parent(job, i), job->arg.flags & HAWK_BATCH_KEEP_PIN,
+			   job->now);
 	it->vt = hawk_space_translate(job->as->space, it->lid);
 	trace_hawk_put(job, it, ret);
 	return ret;
@@ -365,10 +385,10 @@ static int hawk_step_translate(struct hawk_job *job, u32 i)
 	[_IOC_NR(_cmd) - _IOC_NR(HAWK_IOC_ALLOC)] = { .nr = _IOC_NR(_cmd), __VA_ARGS__ }
 
 static const struct hawk_batch_op hawk_batch_ops[] = {
-	HAWK_OP(HAWK_IOC_ALLOC, .flags = HAWK_BATCH_NOWAIT, .writes = true, .waits = true,
-		.step = hawk_step_alloc, .undo = hawk_undo_pin),
-	HAWK_OP(HAWK_IOC_PUT, .flags = HAWK_BATCH_KEEP_PIN, .writes = true,
-		.step = hawk_step_put),
+	HAWK_OP(HAWK_IOC_ALLOC, .flags = HAWK_BATCH_NOWAIT, .item_flags = HAWK_ITEM_HINTS,
+		.writes = true, .waits = true, .step = hawk_step_alloc, .undo = hawk_undo_pin),
+	HAWK_OP(HAWK_IOC_PUT, .flags = HAWK_BATCH_KEEP_PIN, .item_flags = HAWK_ITEM_HINTS,
+		.writes = true, .step = hawk_step_put),
 	HAWK_OP(HAWK_IOC_LOOKUP, .flags = HAWK_BATCH_LEASE, .item_flags = HAWK_ITEM_BY_KEY,
 		.step = hawk_step_lookup),
 	HAWK_OP(HAWK_IOC_PIN, .step = hawk_step_pin, .undo = hawk_undo_pin),

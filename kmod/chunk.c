@@ -15,6 +15,7 @@
  * that is none of them.
  */
 #include "hawk.h"
+#include "pool.h"
 
 #include <linux/ktime.h>
 #include <linux/memcontrol.h>
@@ -92,6 +93,7 @@ bool hawk_as_grew(struct hawk_as *as, int ret)
 	ok = !hawk_as_populate(as, &g);
 	if (!ok)
 		hawk_as_warn_stuck(as, g.tier);
+	ok = ok && !hawk_pool_grant(as, &g);
 	/* The void page must not hide the frames: no fault maps it between the two. */
 	down_write(&as->map_lock);
 	if (ok && test_bit(g.tier, &as->void_tiers))

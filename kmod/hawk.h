@@ -42,6 +42,7 @@
 
 #include "compat.h"
 #include "core/core.h"
+#include "core/draft.h"
 #include "core/gather.h"
 #include "provider.h"
 
@@ -51,6 +52,7 @@
 
 struct hawk_mem;
 struct hawk_import;
+struct hawk_pool_file;
 struct hawk_io;
 struct io_uring_cmd;
 
@@ -77,6 +79,7 @@ struct io_uring_cmd;
  * @tidy: looks after sequences (compact.c)
  * @seq_compact: it compacts them (sysfs)
  * @elastic: moves blocks of sequences out of host tiers, and back (elastic.c)
+ * @pool_commit: writes the headers of blocks in pools (pool.c)
  * @drain_lock: serialises the taking of chunks from spaces: at most one is drained;
  *	guards @drain_plan, @reclaim_pass, and of every space unclaim_at and refused.
  *	Held while moves are waited for, so nothing that ends them takes it; callers
@@ -113,6 +116,7 @@ struct hawk_device {
 	struct delayed_work tidy;
 	bool seq_compact;
 	struct delayed_work elastic;
+	struct delayed_work pool_commit;
 	struct mutex drain_lock;
 	wait_queue_head_t drain_wait;
 	struct mutex lent_lock;
@@ -180,6 +184,8 @@ struct hawk_host_chunk {
  * @chunks: capacity in chunks
  * @chunk: pages by chunk (host)
  * @file: device or file (blk)
+ * @pool: what makes it persistent, or NULL (blk)
+ * @data_off: bytes in the file before the first chunk (blk)
  * @provider: the provider's own (model)
  * @provider_ops: what it does (model)
  * @import: the dma-buf (dmabuf)
@@ -208,6 +214,8 @@ struct hawk_mem {
 	u32 chunks;
 	struct hawk_host_chunk *chunk;
 	struct file *file;
+	struct hawk_pool_file *pool;
+	u64 data_off;
 	void *provider;
 	const struct hawk_provider_ops *provider_ops;
 	struct hawk_import *import;
@@ -526,7 +534,8 @@ static inline struct hawk_cq *hawk_file_cq(struct hawk_file *f)
 
 int hawk_pin_add(struct hawk_file *f, struct hawk_ref ref, unsigned long limit);
 bool hawk_pin_has(struct hawk_file *f, u64 lid);
-int hawk_pin_put(struct hawk_file *f, u64 lid, const u8 *key, bool keep, u64 now);
+int hawk_pin_put(struct hawk_file *f, u64 lid, const u8 *key, u32 hints, const u8 *parent,
+		 bool keep, u64 now);
 int hawk_pin_drop(struct hawk_file *f, u64 lid, u64 vt);
 int hawk_pin_unshare(struct hawk_file *f, u64 lid, u64 now, unsigned long limit,
 		     struct hawk_plan *plan, u64 *vt);
@@ -592,6 +601,7 @@ int hawk_ioc_query(struct hawk_file *f, void *arg);
 int hawk_ioc_tier_add(struct hawk_file *f, void *arg);
 int hawk_ioc_tier_remove(struct hawk_file *f, void *arg);
 int hawk_ioc_tier_info(struct hawk_file *f, void *arg);
+int hawk_ioc_tier_admit(struct hawk_file *f, void *arg);
 int hawk_ioc_pin_query(struct hawk_file *f, void *arg);
 int hawk_ioc_cancel(struct hawk_file *f, void *arg);
 int hawk_ioc_gather(struct hawk_file *f, void *data);
@@ -691,6 +701,7 @@ struct hawk_asker {
  * @as: caller's space
  * @arg: the call's argument
  * @items: kernel's copy of the items
+ * @parent: keys that items with HAWK_ITEM_PARENT point to, NULL if none does
  * @st: state per item, NULL if the call never waits
  * @plan: room for moves, NULL if the call never waits
  * @plan_item: item that each move of @plan is for
@@ -721,6 +732,7 @@ struct hawk_job {
 	struct hawk_as *as;
 	struct hawk_batch arg;
 	struct hawk_item *items;
+	u8 (*parent)[HAWK_KEY_BYTES];
 	struct hawk_item_state *st;
 	struct hawk_plan plan;
 	u32 *plan_item;
@@ -896,13 +908,6 @@ int hawk_mem_force_out(struct hawk_mem *m, bool tell);
 int hawk_drain_lock(void);
 void hawk_drain_unlock(void);
 void hawk_mem_lost(struct hawk_mem *m);
-
-/* ---- suspend (pm.c) ---- */
-
-int hawk_pm_init(void);
-void hawk_pm_exit(void);
-bool hawk_pm_enter(void);
-void hawk_pm_wait(void);
 
 /* ---- exports (export.c, dmabuf.c) ---- */
 

@@ -41,6 +41,7 @@ union hawk_ioctl_arg {
 	struct hawk_seq_batch seq;
 	struct hawk_seq_map seq_map;
 	struct hawk_elastic elastic;
+	struct hawk_tier_admit tier_admit;
 };
 
 #define HAWK_CALL_ADMIN		(1u << 0)	/* needs CAP_SYS_ADMIN */
@@ -133,7 +134,7 @@ static int hawk_ioc_lease_release(struct hawk_file *f, void *arg)
 
 static const struct hawk_call hawk_calls[] = {
 	HAWK_CALL(HAWK_IOC_QUERY, hawk_query, frame_align, 0, 0, hawk_ioc_query),
-	HAWK_CALL(HAWK_IOC_TIER_ADD, hawk_tier_add, tier, 0, HAWK_CALL_ADMIN,
+	HAWK_CALL(HAWK_IOC_TIER_ADD, hawk_tier_add, tier, HAWK_TIER_PERSIST, HAWK_CALL_ADMIN,
 		  hawk_ioc_tier_add),
 	HAWK_CALL(HAWK_IOC_TIER_REMOVE, hawk_tier_remove, reserved,
 		  HAWK_TIER_FORCE | HAWK_TIER_REOPEN, HAWK_CALL_ADMIN, hawk_ioc_tier_remove),
@@ -189,6 +190,8 @@ static const struct hawk_call hawk_calls[] = {
 	HAWK_CALL(HAWK_IOC_SEQ, hawk_seq_batch, ops, 0, HAWK_CALL_SPACE, hawk_ioc_seq),
 	HAWK_CALL(HAWK_IOC_SEQ_MAP, hawk_seq_map, gen, 0,
 		  HAWK_CALL_SPACE | HAWK_CALL_MORE, hawk_ioc_seq_map),
+	HAWK_CALL(HAWK_IOC_TIER_ADMIT, hawk_tier_admit, reserved, HAWK_ADMIT_SET, 0,
+		  hawk_ioc_tier_admit),
 	HAWK_CALL(HAWK_IOC_ELASTIC, hawk_elastic, cycles, HAWK_ELASTIC_SET, HAWK_CALL_SPACE,
 		  hawk_ioc_elastic),
 };

@@ -3,6 +3,8 @@
  * main.c - module load and unload, the device node, HAWK_IOC_QUERY
  */
 #include "hawk.h"
+#include "pm.h"
+#include "pool.h"
 #include "uring.h"
 
 #include <linux/module.h>
@@ -29,7 +31,8 @@ int hawk_ioc_query(struct hawk_file *f, void *arg)
 		      HAWK_FEAT_ATTACH_FD | HAWK_FEAT_MEMLOCK | HAWK_FEAT_IDLE | HAWK_FEAT_CANCEL |
 		      HAWK_FEAT_BUILT | HAWK_FEAT_EXPORT | HAWK_FEAT_TIER_MODEL |
 		      HAWK_FEAT_STATS_PAGE | HAWK_FEAT_DRAFT | HAWK_FEAT_GATHER | HAWK_FEAT_SLICE |
-		      HAWK_FEAT_TIER_DMABUF | HAWK_FEAT_SEQ | HAWK_FEAT_ELASTIC;
+		      HAWK_FEAT_TIER_DMABUF | HAWK_FEAT_SEQ | HAWK_FEAT_ELASTIC | HAWK_FEAT_HINT |
+		      HAWK_FEAT_PERSIST | HAWK_FEAT_ADMIT;
 	q->tiers = 0;
 	hawk_dev_lock();
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
@@ -119,6 +122,7 @@ static int __init hawk_init(void)
 	hawk_writeback_init();
 	hawk_tidy_init();
 	hawk_elastic_work_init();
+	hawk_pool_init();
 	hawk_debugfs_init();
 
 	hawk_dev.misc = (struct miscdevice) {
@@ -138,6 +142,7 @@ static int __init hawk_init(void)
 
 err_exit_debugfs:
 	hawk_debugfs_exit();
+	hawk_pool_exit();
 	hawk_elastic_work_exit();
 	hawk_tidy_exit();
 	hawk_writeback_exit();
@@ -163,6 +168,7 @@ static void __exit hawk_exit(void)
 {
 	hawk_pm_exit();
 	hawk_debugfs_exit();
+	hawk_pool_exit();
 	hawk_elastic_work_exit();
 	hawk_tidy_exit();
 	hawk_writeback_exit();
@@ -175,6 +181,7 @@ static void __exit hawk_exit(void)
 	hawk_reclaim_exit();
 	hawk_mem_remove_all();
 	/* A tunable may have been written since, a file may have ended late; now all are gone. */
+	hawk_pool_exit();
 	hawk_tidy_exit();
 	hawk_writeback_exit();
 	misc_deregister(&hawk_dev.misc);

@@ -11,6 +11,8 @@
  * has been read: a reload gives the bytes of the eviction, or fails.
  */
 #include "hawk.h"
+#include "pm.h"
+#include "pool.h"
 #include "trace.h"
 
 #include <linux/blkdev.h>
@@ -122,6 +124,8 @@ static void hawk_io_account(struct hawk_io *io)
 	if (!mv->result) {
 		if (mv->kind == HAWK_MOVE_COPY)
 			return;
+		if (write && m->pool)
+			hawk_pool_kick();
 		if (write)
 			this_cpu_add(m->count->write, io->as->info.block_bytes);
 		else

@@ -116,12 +116,15 @@ static void hawk_pin_forget(struct hawk_file *f, struct hawk_ref ref, unsigned l
  * @f: the file
  * @lid: the block's LID
  * @key: its key or NULL
+ * @hints: hints to be noted before, or 0
+ * @parent: as hawk_block_hint() wants it
  * @keep: keep the pin of ALLOC
  * @now: time, nanoseconds
  *
  * Return: as hawk_block_put(); -ESTALE: this file has no pin on the block.
  */
-int hawk_pin_put(struct hawk_file *f, u64 lid, const u8 *key, bool keep, u64 now)
+int hawk_pin_put(struct hawk_file *f, u64 lid, const u8 *key, u32 hints, const u8 *parent,
+		 bool keep, u64 now)
 {
 	struct hawk_space *s = f->as->space;
 	struct hawk_ref ref;
@@ -138,7 +141,7 @@ int hawk_pin_put(struct hawk_file *f, u64 lid, const u8 *key, bool keep, u64 now
 		ret = -ESTALE;
 		goto out;
 	}
-	ret = hawk_block_put(s, lid, key, keep, now);
+	ret = hawk_block_hint(s, lid, hints, parent) ?: hawk_block_put(s, lid, key, keep, now);
 	if (!keep && (!ret || ret == -EEXIST))
 		hawk_pin_forget(f, ref, held);
 out:

@@ -15,6 +15,7 @@
  * Full barriers between the two steps of each make one of them see the other.
  */
 #include "hawk.h"
+#include "pm.h"
 
 #include <linux/jiffies.h>
 #include <linux/notifier.h>

@@ -14,6 +14,7 @@
  * out of hawk_device.names puts its reference.
  */
 #include "hawk.h"
+#include "pool.h"
 #include "trace.h"
 
 #include <linux/capability.h>
@@ -59,6 +60,7 @@ static void hawk_as_release(struct kref *ref)
 	trace_hawk_space_destroy(as->id, &as->info);
 	hawk_stats_exit(as);
 
+	hawk_pool_end(as);
 	hawk_dev_lock();
 	/* Not before: ends.c looks for those that still own something. */
 	spin_lock(&hawk_dev.spaces_lock);
@@ -314,6 +316,23 @@ static void hawk_as_set_mem(struct hawk_as *as, u32 tier, struct hawk_mem *m)
 	as->mem[tier] = m;
 }
 
+/* Blocks that are kept have headers: those of the pool may be for larger ones only. */
+static int hawk_as_check_slots(const struct hawk_space_create *arg)
+{
+	u32 t, slot;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		slot = hawk_chunks(arg->quota[t].max_bytes) ?
+		       hawk_pool_slot_bytes(hawk_dev.engine, t) : 0;
+		if (arg->block_bytes >= slot)
+			continue;
+		pr_err_ratelimited("space '%s': its blocks have %u bytes, tier %u keeps such of %u or more: format it with --slot-bytes\n",
+				   arg->name, arg->block_bytes, t, slot);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static bool hawk_as_name_taken(const struct hawk_space_create *arg)
 {
 	return arg->flags & HAWK_SPACE_NAMED && hawk_as_find(arg->name);
@@ -374,12 +393,17 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 		.note = hawk_trace_note,
 		.owner = as,
 	};
+	struct hawk_identity id;
 	u32 t;
 	int ret;
 
 	lockdep_assert_held(&hawk_dev.lock);
 	if (hawk_as_name_taken(arg))
 		return -EEXIST;
+	if (arg->flags & HAWK_SPACE_NAMED) {
+		hawk_identity_of(arg, from_kuid(&init_user_ns, as->uid), &id);
+		p.identity = &id;
+	}
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		if (arg->quota[t].max_bytes && !hawk_dev.mem[t])
 			return -ENOENT;
@@ -388,11 +412,18 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 		as->min[t] = min(p.quota_min[t], p.quota_max[t]);
 		hawk_as_set_mem(as, t, p.quota_max[t] ? hawk_dev.mem[t] : NULL);
 	}
-	ret = insist ? hawk_as_may_take_back(as) : 0;
+	ret = arg->flags & HAWK_SPACE_NAMED ? hawk_as_check_slots(arg) : 0;
+	if (!ret && insist)
+		ret = hawk_as_may_take_back(as);
 	if (!ret)
 		ret = hawk_space_create(hawk_dev.engine, &p, &as->space);
 	if (ret)
 		return ret;
+	ret = hawk_pool_find(as);
+	if (ret) {
+		hawk_space_destroy(as->space);
+		return ret;
+	}
 	as->info.buckets = hawk_space_buckets(as->space);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		as->info.frames[t] = hawk_space_frames(as->space, t);
@@ -665,8 +696,10 @@ int hawk_as_unlink(const struct hawk_space_destroy *arg)
 	hawk_dev_lock();
 	as = hawk_as_find(arg->name);
 	ret = as ? hawk_as_own(as) : -ENOENT;
-	if (!ret)
+	if (!ret) {
+		hawk_keep_forget(as->space);	/* nor is it found again in a pool */
 		list_del_init(&as->name_node);
+	}
 	mutex_unlock(&hawk_dev.lock);
 	if (!ret)
 		hawk_as_put_name(as);

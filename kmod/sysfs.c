@@ -11,8 +11,10 @@
  * its struct hawk_mem.
  */
 #include "hawk.h"
+#include "pool.h"
 
 #include <linux/device.h>
+#include <linux/ktime.h>
 #include <linux/percpu.h>
 #include <linux/slab.h>
 #include <linux/sysfs.h>
@@ -169,6 +171,51 @@ static ssize_t writeback_permille_store(struct kobject *kobj, struct kobj_attrib
 	return len;
 }
 
+/* Tiers other than flash have none: 0. */
+static int hawk_mem_admit(struct kobject *kobj, struct hawk_tier_admit *a)
+{
+	struct hawk_mem *m = to_hawk_mem(kobj);
+
+	a->tier = m->id;
+	return m->kind == HAWK_TIER_BLK ? hawk_tier_admit(hawk_dev.engine, a, ktime_get_ns()) : 0;
+}
+
+static ssize_t write_budget_bytes_show(struct kobject *kobj, struct kobj_attribute *attr,
+				       char *buf)
+{
+	struct hawk_tier_admit a = { 0 };
+	int ret = hawk_mem_admit(kobj, &a);
+
+	return ret ?: sysfs_emit(buf, "%llu\n", (u64)a.budget_bytes);
+}
+
+static ssize_t write_budget_bytes_store(struct kobject *kobj, struct kobj_attribute *attr,
+					const char *buf, size_t len)
+{
+	struct hawk_tier_admit a = { 0 };
+	u64 bytes;
+	int ret = kstrtou64(buf, 0, &bytes) ?: hawk_mem_admit(kobj, &a);
+
+	if (ret)
+		return ret;
+	if (to_hawk_mem(kobj)->kind != HAWK_TIER_BLK)
+		return -EINVAL;
+	a.flags = HAWK_ADMIT_SET;
+	a.budget_bytes = bytes;
+	a.period_ns = 0;
+	a.rated_bytes = bytes ? a.rated_bytes : 0;
+	return hawk_mem_admit(kobj, &a) ?: len;
+}
+
+static ssize_t written_budget_bytes_show(struct kobject *kobj, struct kobj_attribute *attr,
+					 char *buf)
+{
+	struct hawk_tier_admit a = { 0 };
+	int ret = hawk_mem_admit(kobj, &a);
+
+	return ret ?: sysfs_emit(buf, "%llu\n", (u64)a.spent_bytes);
+}
+
 static struct kobj_attribute kind_attr = __ATTR_RO(kind);
 static struct kobj_attribute node_attr = __ATTR_RO(node);
 static struct kobj_attribute bytes_attr = __ATTR_RO(bytes);
@@ -180,6 +227,8 @@ static struct kobj_attribute io_errors_attr = __ATTR_RO(io_errors);
 static struct kobj_attribute exported_bytes_attr = __ATTR_RO(exported_bytes);
 static struct kobj_attribute reclaimed_bytes_attr = __ATTR_RO(reclaimed_bytes);
 static struct kobj_attribute writeback_permille_attr = __ATTR_RW(writeback_permille);
+static struct kobj_attribute write_budget_bytes_attr = __ATTR_RW(write_budget_bytes);
+static struct kobj_attribute written_budget_bytes_attr = __ATTR_RO(written_budget_bytes);
 
 static struct attribute *hawk_mem_attrs[] = {
 	&kind_attr.attr,
@@ -193,6 +242,8 @@ static struct attribute *hawk_mem_attrs[] = {
 	&exported_bytes_attr.attr,
 	&reclaimed_bytes_attr.attr,
 	&writeback_permille_attr.attr,
+	&write_budget_bytes_attr.attr,
+	&written_budget_bytes_attr.attr,
 	NULL,
 };
 ATTRIBUTE_GROUPS(hawk_mem);
@@ -204,6 +255,7 @@ static void hawk_mem_free(struct kobject *kobj)
 	/* A space that ends late may have called for the cleaner once more. */
 	cancel_delayed_work_sync(&m->clean);
 	hawk_mem_release(m);
+	hawk_pool_file_free(m);
 	free_percpu(m->count);
 	kfree(m);
 }

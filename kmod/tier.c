@@ -10,6 +10,7 @@
  * often: whoever has the memory is broken or busy, and may be so for long.
  */
 #include "hawk.h"
+#include "pool.h"
 
 #include <linux/ktime.h>
 #include <linux/nodemask.h>
@@ -153,6 +154,8 @@ static int hawk_tier_add_check(const struct hawk_tier_add *arg)
 		return -EOPNOTSUPP;
 	if (arg->fd && arg->kind != HAWK_TIER_DMABUF)
 		return -EINVAL;
+	if (arg->flags & HAWK_TIER_PERSIST && (arg->kind != HAWK_TIER_BLK || arg->bytes))
+		return -EINVAL;
 	switch (arg->kind) {
 	case HAWK_TIER_HOST:
 		if (arg->path || arg->path_len)
@@ -189,7 +192,8 @@ int hawk_mem_publish(struct hawk_mem *m)
 	ret = hawk_tier_add(hawk_dev.engine, m->kind, m->chunks, &m->id);
 	if (ret)
 		goto out;
-	ret = hawk_sysfs_add(m);
+	ret = hawk_pool_start(m);
+	ret = ret ?: hawk_sysfs_add(m);
 	if (ret) {
 		hawk_tier_remove(hawk_dev.engine, m->id);
 		goto out;
@@ -380,9 +384,23 @@ int hawk_ioc_tier_info(struct hawk_file *f, void *data)
 		arg->write_bytes = hawk_mem_write_bytes(m);
 		arg->io_errors = atomic64_read(&m->io_errors);
 		arg->reclaimed_bytes = atomic64_read(&m->reclaimed_bytes);
+		arg->orphan_bytes = (u64)hawk_pool_orphans(hawk_dev.engine, m->id) <<
+				    HAWK_CHUNK_SHIFT;
+		arg->header_bytes = hawk_pool_header_bytes(m);
 	}
 	mutex_unlock(&hawk_dev.lock);
 	return ret;
+}
+
+int hawk_ioc_tier_admit(struct hawk_file *f, void *data)
+{
+	struct hawk_tier_admit *arg = data;
+
+	if (arg->reserved[0] || arg->reserved[1])
+		return -EOPNOTSUPP;
+	if ((arg->flags & HAWK_ADMIT_SET) && !capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	return hawk_tier_admit(hawk_dev.engine, arg, ktime_get_ns());
 }
 
 /*

@@ -8,6 +8,7 @@
  * refused.  All contact with file systems and block devices is in this file.
  */
 #include "hawk.h"
+#include "pool.h"
 
 #include <linux/blkdev.h>
 #include <linux/file.h>
@@ -19,6 +20,7 @@
 
 static void hawk_blk_release(struct hawk_mem *m)
 {
+	hawk_pool_stop(m);
 	if (m->file)
 		fput(m->file);
 }
@@ -26,6 +28,7 @@ static void hawk_blk_release(struct hawk_mem *m)
 /* Nobody can read a flash frame that its present owner has not written before. */
 static bool hawk_blk_clean(struct hawk_mem *m, u32 chunk)
 {
+	hawk_pool_clean(m, chunk);
 	return true;
 }
 
@@ -47,7 +50,7 @@ static void hawk_blk_submit(struct hawk_mem *m, struct hawk_io *io)
 	iov_iter_bvec(&iter, write ? ITER_SOURCE : ITER_DEST, io->bv, io->nbv,
 		      io->bytes);
 	init_sync_kiocb(&io->iocb, m->file);
-	io->iocb.ki_pos = write ? io->move.dst_off : io->move.src_off;
+	io->iocb.ki_pos = m->data_off + (write ? io->move.dst_off : io->move.src_off);
 	io->iocb.ki_complete = hawk_blk_end;
 	if (write) {
 		io->iocb.ki_flags |= IOCB_WRITE;
@@ -115,7 +118,27 @@ static int hawk_blk_check(struct file *file, const char *path)
 	return 0;
 }
 
-static int hawk_blk_open(struct hawk_mem *m, const char *path, u64 bytes)
+/* A pool is used as one or not at all. */
+static int hawk_blk_open_pool(struct hawk_mem *m, const char *path, u64 size, bool persist)
+{
+	int ret = hawk_pool_attach(m, size);
+
+	if (persist) {
+		if (ret)
+			pr_err_ratelimited("%s: no pool that can be used: %d; see hawkctl flash\n",
+					   path, ret);
+		return ret;
+	}
+	hawk_pool_file_free(m);
+	if (!ret || ret == -EILSEQ || ret == -EUCLEAN || ret == -EPROTONOSUPPORT) {
+		pr_err_ratelimited("%s: is a pool with blocks that are kept: add it as one, or overwrite it\n",
+				   path);
+		return -EEXIST;
+	}
+	return 0;
+}
+
+static int hawk_blk_open(struct hawk_mem *m, const char *path, u64 bytes, bool persist)
 {
 	struct file *file;
 	u64 size;
@@ -138,6 +161,9 @@ static int hawk_blk_open(struct hawk_mem *m, const char *path, u64 bytes)
 	if (ret)
 		return ret;
 	size = i_size_read(file->f_mapping->host);
+	ret = hawk_blk_open_pool(m, path, size, persist);
+	if (ret || persist)
+		return ret;
 	m->chunks = hawk_chunks(bytes ? bytes : size);
 	if (!m->chunks || size < (u64)m->chunks << HAWK_CHUNK_SHIFT) {
 		pr_err_ratelimited("%s: has %llu bytes, needed are %llu\n", path, size,
@@ -163,7 +189,7 @@ struct hawk_mem *hawk_mem_create_blk(const struct hawk_tier_add *arg)
 	if (IS_ERR(path))
 		return ERR_CAST(path);
 	m = hawk_mem_alloc(&hawk_blk_ops, HAWK_TIER_BLK, 0);
-	ret = m ? hawk_blk_open(m, path, arg->bytes) : -ENOMEM;
+	ret = m ? hawk_blk_open(m, path, arg->bytes, arg->flags & HAWK_TIER_PERSIST) : -ENOMEM;
 	kfree(path);
 	if (ret && m)
 		kobject_put(&m->kobj);

@@ -84,4 +84,10 @@ $(BUILD)/tests/bpf_work: $(BUILD)/obj/tests/e2e/lib/bpf_work.o $(LIBHAWK_A)
 	@echo "  LD      $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ $(LIBHAWK_LDLIBS)
 
-tests: $(BUILD)/tests/translate_loop $(BUILD)/tests/draft_loop $(BUILD)/tests/bpf_work
+# What tests/e2e/hawkctl-flash.t fills pools with
+$(BUILD)/tests/pool_fill: $(BUILD)/obj/tests/e2e/lib/pool_fill.o $(LIBHAWK_A)
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ $(LIBHAWK_LDLIBS)
+
+tests: $(BUILD)/tests/pool_fill $(BUILD)/tests/translate_loop $(BUILD)/tests/draft_loop $(BUILD)/tests/bpf_work

@@ -91,19 +91,24 @@ static uint32_t update_sse42(uint32_t crc, const uint8_t *p, size_t len)
 	return crc;
 }
 
-uint32_t hawk_crc32c(const void *p, size_t len)
+uint32_t hawk_crc32c_more(uint32_t crc, const void *p, size_t len)
 {
-	if (!__builtin_cpu_supports("sse4.2"))
-		return hawk_crc32c_table(p, len);
 	pthread_once(&once, make_tables);
-	return ~update_sse42(~0u, p, len);
+	return __builtin_cpu_supports("sse4.2") ? update_sse42(crc, p, len) :
+						  update_table(crc, p, len);
 }
 
 #else
 
-uint32_t hawk_crc32c(const void *p, size_t len)
+uint32_t hawk_crc32c_more(uint32_t crc, const void *p, size_t len)
 {
-	return hawk_crc32c_table(p, len);
+	pthread_once(&once, make_tables);
+	return update_table(crc, p, len);
 }
 
 #endif
+
+uint32_t hawk_crc32c(const void *p, size_t len)
+{
+	return ~hawk_crc32c_more(~0u, p, len);
+}

@@ -80,6 +80,11 @@ static int dev_tier_info(struct hawk *h, struct hawk_tier_info *info)
 	return call(to_dev(h)->fd, HAWK_IOC_TIER_INFO, info, "asking for a tier");
 }
 
+static int dev_tier_admit(struct hawk *h, struct hawk_tier_admit *a)
+{
+	return call(to_dev(h)->fd, HAWK_IOC_TIER_ADMIT, a, "the write budget of a tier");
+}
+
 /* ---- spaces ---- */
 
 static void dev_kv_close(struct hawk_kv *kv)
@@ -350,6 +355,7 @@ static const struct hawk_ops dev_ops = {
 	.tier_add = dev_tier_add,
 	.tier_del = dev_tier_del,
 	.tier_info = dev_tier_info,
+	.tier_admit = dev_tier_admit,
 	.kv_create = dev_kv_create,
 	.kv_attach = dev_kv_attach,
 	.kv_set = dev_kv_set,

@@ -101,7 +101,7 @@ static void run_place(const struct eio_kind *k, void *what, struct eio_place *p)
 
 	p->fd = tier_of(g, r->at)->fd;
 	p->mem = place_of(g, r->at);
-	p->off = hawk_gather_off(&g->set, r->at);
+	p->off = tier_of(g, r->at)->data_off + hawk_gather_off(&g->set, r->at);
 	p->bytes = r->n * block_bytes(g);
 	p->write = false;
 }

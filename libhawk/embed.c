@@ -11,7 +11,9 @@
 			 HAWK_FEAT_ASYNC | HAWK_FEAT_NAMED | HAWK_FEAT_CRC | \
 			 HAWK_FEAT_RECLAIM | HAWK_FEAT_TIER_FORCE | HAWK_FEAT_TIER_REOPEN | \
 			 HAWK_FEAT_CANCEL | HAWK_FEAT_DRAFT | HAWK_FEAT_GATHER | HAWK_FEAT_SLICE | \
-			 HAWK_FEAT_SEQ | HAWK_FEAT_ELASTIC)
+			 HAWK_FEAT_SEQ | HAWK_FEAT_ELASTIC | HAWK_FEAT_HINT | \
+			 HAWK_FEAT_ADMIT | \
+			 HAWK_FEAT_PERSIST)
 
 static int embed_query(struct hawk *h, struct hawk_query *q)
 {
@@ -32,10 +34,13 @@ static int embed_query(struct hawk *h, struct hawk_query *q)
 	return 0;
 }
 
-/* Named spaces that nobody destroyed end with their device. */
-static void forget_named(struct embed *e)
+/*
+ * Named spaces that nobody destroyed end with their device; what they keep on persistent
+ * flash stays.
+ */
+static void end_named(struct embed *e)
 {
-	struct hawk_space_destroy d = { .size = sizeof(d) };
+	u8 name[HAWK_NAME_MAX];
 	struct espace *sp;
 
 	for (;;) {
@@ -43,11 +48,11 @@ static void forget_named(struct embed *e)
 		for (sp = e->spaces; sp && !sp->named; sp = sp->next)
 			;
 		if (sp)
-			memcpy(d.name, sp->geo.name, sizeof(d.name));
+			memcpy(name, sp->geo.name, sizeof(name));
 		pthread_mutex_unlock(&e->admin);
 		if (!sp)
 			return;
-		embed_kv_destroy(&e->base, &d);
+		espace_unname(e, name, false);
 	}
 }
 
@@ -60,6 +65,7 @@ static void embed_free(struct embed *e)
 		if (e->tier[t].kind)
 			embed_tier_free(&e->tier[t]);
 		pthread_mutex_destroy(&e->tier[t].lock);
+		pthread_mutex_destroy(&e->tier[t].commit_lock);
 	}
 	hawk_engine_destroy(e->engine);
 	wait_fini(e);
@@ -79,7 +85,7 @@ static void embed_close(struct hawk *h)
 
 	movers_stop(e);
 	keeper_stop(e);
-	forget_named(e);
+	end_named(e);
 	embed_free(e);
 }
 
@@ -90,6 +96,7 @@ static const struct hawk_ops embed_ops = {
 	.tier_add = embed_tier_add,
 	.tier_del = embed_tier_del,
 	.tier_info = embed_tier_info,
+	.tier_admit = embed_tier_admit,
 	.kv_create = embed_kv_create,
 	.kv_attach = embed_kv_attach,
 	.kv_set = embed_kv_set,
@@ -133,22 +140,31 @@ static struct embed *embed_new(void)
 	pthread_mutex_init(&e->job_lock, NULL);
 	pthread_cond_init(&e->job_cond, NULL);
 	pthread_cond_init(&e->job_done, NULL);
-	for (t = 0; t < HAWK_TIERS_MAX; t++)
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		pthread_mutex_init(&e->tier[t].lock, NULL);
+		pthread_mutex_init(&e->tier[t].commit_lock, NULL);
+	}
 	return e;
 }
 
 /* Tier 0 is DRAM, tier 1 flash if there is any. */
 static int add_tiers(struct embed *e, const struct hawk_url *u)
 {
+	struct hawk_tier_admit a = { .budget_bytes = u->budget };
 	unsigned int tier;
 	int ret;
 
 	ret = hawk_tier_add_host(&e->base, -1, u->dram, &tier);
 	if (ret || !u->path[0])
 		return ret;
-	ret = embed_flash_prepare(u->path, u->flash);
-	return ret ? ret : hawk_tier_add_blk(&e->base, u->path, u->flash, &tier);
+	ret = embed_flash_prepare(u->path, u->flash, u->persist);
+	if (ret)
+		return ret;
+	ret = u->persist ? hawk_tier_add_pool(&e->base, u->path, &tier) :
+			   hawk_tier_add_blk(&e->base, u->path, u->flash, &tier);
+	if (ret || !u->budget)
+		return ret;
+	return hawk_tier_admit_set(&e->base, tier, &a);
 }
 
 int hawk_embed_open(const struct hawk_url *u, struct hawk **hp)

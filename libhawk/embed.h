@@ -12,12 +12,14 @@
  * Locks, in the order in which they may be taken
  *	the drain (drain_begin()) > embed.admin > etier.lock
  *	embed.lease_lock, pin shards > the engine's
+ *	embed.admin, etier.lock > etier.commit_lock
+ *	etier.lock > epool.record_lock, a leaf
  *	embed.wait_lock, embed.job_lock, embed.io_lock, embed.keeper_lock, ekv.ring_lock: leaves
  * None but the drain is held while blocks are moved; embed_share.c tells who may
  * wait for that.
  *
  * Threads: the caller's own does the I/O of its batches.  The keeper ends leases,
- * writes cold blocks ahead and shares chunks out (keeper.c); movers run asynchronous batches
+ * writes cold blocks ahead, shares chunks out and commits headers of persistent flash (keeper.c); movers run asynchronous batches
  * (async.c).
  */
 #ifndef HAWK_EMBED_H
@@ -27,7 +29,9 @@
 #include <pthread.h>
 
 #include "../kmod/core/core.h"
+#include "../kmod/core/draft.h"
 #include "../kmod/core/gather.h"
+#include "../kmod/core/pool.h"
 #include "priv.h"
 
 #define EMBED_PLAN_MAX	1024	/* moves of a plan, all in flight together */
@@ -51,10 +55,15 @@ struct etier {
 	int fd;			/* memfd or flash file */
 	u8 *base;		/* the whole tier, host kind */
 	u64 bytes;		/* whole chunks */
+	u64 data_off;		/* bytes in the file before the first chunk */
+	struct epool *pool;	/* persistent flash, or NULL */
 	u64 read_bytes;		/* atomic */
 	u64 write_bytes;	/* atomic */
 	u64 io_errors;		/* atomic */
 	pthread_mutex_t lock;	/* guards user, the windows' slots, cleaning */
+	pthread_mutex_t commit_lock;	/* headers are collected and written by one thread; the
+					 * pool does not go meanwhile
+					 */
 	struct chunk_user *user;
 };
 
@@ -176,6 +185,7 @@ struct embed {
 	bool keeper_write;		/* blocks were put: look for cold ones; atomic to read */
 	bool keeper_share;		/* a space is starved */
 	bool keeper_tidy;		/* a space is untidy */
+	bool keeper_commit;		/* blocks went to persistent flash; atomic to read */
 
 	pthread_mutex_t job_lock;	/* guards the jobs */
 	pthread_cond_t job_cond;	/* work for movers */
@@ -198,10 +208,11 @@ static inline struct ekv *to_ekv(struct hawk_kv *kv)
 }
 
 /* embed_tier.c */
-int embed_flash_prepare(const char *path, u64 bytes);
+int embed_flash_prepare(const char *path, u64 bytes, bool persist);
 int embed_tier_add(struct hawk *h, struct hawk_tier_add *a);
 int embed_tier_del(struct hawk *h, unsigned int tier, unsigned int flags);
 int embed_tier_info(struct hawk *h, struct hawk_tier_info *info);
+int embed_tier_admit(struct hawk *h, struct hawk_tier_admit *a);
 void embed_tier_free(struct etier *t);
 bool embed_clean(struct embed *e);
 
@@ -221,6 +232,7 @@ void embed_kv_close(struct hawk_kv *kv);
 int embed_kv_info(struct hawk_kv *kv, struct hawk_space_info *info);
 int embed_kv_stats(struct hawk_kv *kv, struct hawk_stats *st);
 struct espace *espace_next(struct embed *e, struct espace *sp);
+int espace_unname(struct embed *e, const u8 *name, bool forget);
 bool espace_grew(struct espace *sp, int ret);
 
 /* estats.c */
@@ -237,9 +249,23 @@ int share_repay(struct espace *sp);
 int embed_tier_empty(struct embed *e, u32 tier);
 int embed_tier_reopen(struct embed *e, u32 tier);
 
+/* epool.c */
+bool epool_is_pool(int fd);
+int epool_open(struct etier *t, const char *path);
+int epool_load(struct embed *e, u32 id, struct etier *t);
+void epool_close(struct etier *t);
+u64 epool_header_bytes(const struct etier *t);
+bool epool_grant(struct espace *sp, const struct hawk_grant *g);
+void epool_release(struct embed *e, u32 tier, u32 chunk);
+void epool_commit(struct espace *sp);
+void epool_end(struct espace *sp);
+u64 epool_step(struct embed *e, u64 at, u64 now);
+int epool_find(struct espace *sp);
+
 /* pins.c */
 int pins_add(struct ekv *kv, struct hawk_ref ref);
-int pins_put(struct ekv *kv, u64 lid, const u8 *key, bool keep, u64 now);
+int pins_put(struct ekv *kv, u64 lid, const u8 *key, u32 hints, const u8 *parent, bool keep,
+	     u64 now);
 int pins_drop(struct ekv *kv, u64 lid, u64 vt);
 int embed_pin_query(struct hawk_kv *kv, struct hawk_pin_query *q);
 int pins_unshare(struct ekv *kv, u64 lid, u64 now, struct hawk_plan *plan, u64 *vt);
@@ -366,6 +392,7 @@ void keeper_stop(struct embed *e);
 void keeper_kick(struct embed *e, bool write);
 void keeper_kick_share(struct embed *e);
 void keeper_kick_tidy(struct embed *e);
+void keeper_kick_commit(struct embed *e);
 int embed_ring_open(struct hawk_kv *kv, unsigned int entries, int efd);
 void embed_ring_close(struct ekv *kv);
 int ering_reserve(struct ekv *kv, u32 n);

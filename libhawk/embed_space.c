@@ -8,6 +8,7 @@
  * accepted and of no effect, idle times and descriptors to pass are not offered.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "embed.h"
 
@@ -27,8 +28,10 @@ static void espace_free(struct espace *sp)
 
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		window_close(sp, t);
-	if (sp->space)
+	if (sp->space) {
+		epool_end(sp);
 		hawk_space_destroy(sp->space);
+	}
 	hawk_table_free(sp->vtlb, 1, sp->vtlb_bytes);
 	hawk_table_free(sp->count, EMBED_STAT_SHARDS, sizeof(*sp->count));
 	free(sp);
@@ -94,7 +97,8 @@ struct espace *espace_next(struct embed *e, struct espace *sp)
  * espace_grew() - give a space the chunk that a call of the engine wanted
  * @ret: what the call returned
  *
- * The memory of the embedded backend is there as soon as it is touched.
+ * The memory of the embedded backend is there as soon as it is touched; a chunk of
+ * persistent flash is used when it is noted there whose it is.
  * Return: true: it returned -ENOBUFS, call it again.
  */
 bool espace_grew(struct espace *sp, int ret)
@@ -104,7 +108,7 @@ bool espace_grew(struct espace *sp, int ret)
 	if (ret != -ENOBUFS)
 		return false;
 	if (!hawk_space_grow(sp->space, &g)) {
-		hawk_space_grown(sp->space, &g, true);
+		hawk_space_grown(sp->space, &g, epool_grant(sp, &g));
 		moved_note(sp->e);	/* others may wait for these frames */
 	}
 	return true;
@@ -122,6 +126,21 @@ static int quota_chunks(struct embed *e, const struct hawk_space_create *c,
 			return hawk_fail(-ENOENT, "quota of tier %u: there is no such tier", t);
 		p->quota_min[t] = hawk_chunks(c->quota[t].min_bytes);
 		p->quota_max[t] = hawk_chunks(c->quota[t].max_bytes);
+	}
+	return 0;
+}
+
+/* Are its blocks large enough to have headers wherever they are kept? */
+static int check_slots(struct embed *e, const struct hawk_space_create *c)
+{
+	u32 t, slot;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		slot = c->quota[t].max_bytes ? hawk_pool_slot_bytes(e->engine, t) : 0;
+		if (c->block_bytes < slot)
+			return hawk_fail(-EINVAL, "space '%s': its blocks have %u bytes, flash tier %u "
+					 "keeps such of %u or more: format it with --slot-bytes",
+					 (const char *)c->name, c->block_bytes, t, slot);
 	}
 	return 0;
 }
@@ -154,9 +173,15 @@ static int espace_init(struct embed *e, struct espace *sp, bool insist)
 		.shift = c->flags & HAWK_SPACE_SHIFT,
 		.insist = insist,
 	};
+	struct hawk_identity id;
 	int ret;
 
 	ret = quota_chunks(e, c, &p);
+	if (!ret && c->flags & HAWK_SPACE_NAMED) {
+		hawk_identity_of(c, geteuid(), &id);
+		p.identity = &id;
+		ret = check_slots(e, c);
+	}
 	if (ret)
 		return ret;
 	sp->frames_per_chunk = HAWK_CHUNK_BYTES / c->block_bytes;
@@ -171,6 +196,8 @@ static int espace_init(struct embed *e, struct espace *sp, bool insist)
 	ret = hawk_space_create(e->engine, &p, &sp->space);
 	if (!ret)
 		ret = open_windows(e, sp);
+	if (!ret)
+		ret = epool_find(sp);
 	if (!ret || ret == -EAGAIN)
 		return ret;
 	return hawk_fail(ret, ret == -ENOSPC ? "creating a space: its minima and those of other spaces are more than a tier has" :
@@ -376,22 +403,32 @@ int embed_kv_fd(struct hawk_kv *kv)
 	return hawk_fail(-EOPNOTSUPP, "an embedded space has no descriptor");
 }
 
-int embed_kv_destroy(struct hawk *h, const struct hawk_space_destroy *d)
+/**
+ * espace_unname() - take a space's name away
+ * @forget: nor shall it be found again on persistent flash
+ */
+int espace_unname(struct embed *e, const u8 *name, bool forget)
 {
-	struct embed *e = to_embed(h);
 	struct espace *sp;
 	bool ended = false;
 
 	pthread_mutex_lock(&e->admin);
-	sp = find_named(e, d->name);
+	sp = find_named(e, name);
 	if (sp) {
+		if (forget)
+			hawk_keep_forget(sp->space);
 		sp->named = false;
 		ended = put_locked(sp);
 	}
 	pthread_mutex_unlock(&e->admin);
 	if (ended)
 		embed_clean(e);
-	return sp ? 0 : hawk_fail(-ENOENT, "space '%s'", (const char *)d->name);
+	return sp ? 0 : hawk_fail(-ENOENT, "space '%s'", (const char *)name);
+}
+
+int embed_kv_destroy(struct hawk *h, const struct hawk_space_destroy *d)
+{
+	return espace_unname(to_embed(h), d->name, true);
 }
 
 void embed_kv_close(struct hawk_kv *base)

@@ -19,9 +19,11 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "embed.h"
+#include "poolfile.h"
 
 /* ---- host ---- */
 
@@ -84,18 +86,52 @@ static int is_flash(const char *path, const struct stat *st)
 	return hawk_fail(-ENOTBLK, "flash %s: neither a block device nor a regular file", path);
 }
 
+static int is_no_pool(const char *path)
+{
+	return hawk_fail(-EEXIST, "flash %s: it is a pool with blocks that are kept: open it with "
+			 "persist=1, or remove it", path);
+}
+
+/* A new or empty file becomes a pool; anything else that is none is left alone. */
+static int prepare_pool(const char *path, int fd, u64 bytes)
+{
+	struct poolfile_params p = { .bytes = bytes, .slot_bytes = HAWK_SLOT_BYTES_DEFAULT };
+	struct hawk_super s;
+	struct stat st;
+	int ret;
+
+	if (fstat(fd, &st) || st.st_size)
+		return 0;	/* flash_open() tells what is wrong with it */
+	if (!bytes)
+		return hawk_fail(-EINVAL, "flash %s: there is none yet; give flash_size", path);
+	ret = poolfile_make(fd, &p, &s);
+	return ret ? hawk_fail(ret, "flash %s: making a pool of %llu MiB", path,
+			       (unsigned long long)bytes >> 20) : 0;
+}
+
+/* Its blocks are allocated: a file system that is full says so now and not to an eviction. */
+static int prepare_plain(const char *path, int fd, u64 bytes)
+{
+	int ret;
+
+	if (epool_is_pool(fd))
+		return is_no_pool(path);
+	ret = -posix_fallocate(fd, 0, (off_t)bytes);
+	return ret ? hawk_fail(ret, "flash %s: room for %llu MiB", path,
+			       (unsigned long long)bytes >> 20) : 0;
+}
+
 /**
  * embed_flash_prepare() - create or grow the flash file of a URL
- *
- * Its blocks are allocated here: a file system that is full says so now and not
- * to an eviction.
+ * @bytes: its size; @persist: 0 if it is there
+ * @persist: it is a pool
  */
-int embed_flash_prepare(const char *path, u64 bytes)
+int embed_flash_prepare(const char *path, u64 bytes, bool persist)
 {
 	int fd, ret = 0;
 	struct stat st;
 
-	if (bytes < HAWK_CHUNK_BYTES)
+	if (bytes < HAWK_CHUNK_BYTES && !(persist && !bytes))
 		return hawk_fail(-EINVAL, "flash_size: at least %u bytes", HAWK_CHUNK_BYTES);
 	if (!stat(path, &st)) {
 		ret = is_flash(path, &st);
@@ -105,10 +141,7 @@ int embed_flash_prepare(const char *path, u64 bytes)
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return hawk_fail(-errno, "flash %s: opening the file for writing", path);
-	ret = -posix_fallocate(fd, 0, (off_t)bytes);
-	if (ret)
-		hawk_fail(ret, "flash %s: room for %llu MiB", path,
-			  (unsigned long long)bytes >> 20);
+	ret = persist ? prepare_pool(path, fd, bytes) : prepare_plain(path, fd, bytes);
 	close(fd);
 	return ret;
 }
@@ -126,20 +159,46 @@ static int flash_open_fd(const char *path, int flags)
 	return fd;
 }
 
-static int flash_size(int fd, const struct stat *st, u64 *bytes)
+#define LOCK_TRIES	200	/* 10 ms apart */
+
+/* The kernel gives the files of a process that was killed back a moment after its end. */
+static int flash_lock(int fd)
 {
-	if (S_ISREG(st->st_mode)) {
-		*bytes = (u64)st->st_size;
-		return 0;
+	static const struct timespec pause = { .tv_nsec = 10000000 };
+	u32 i;
+
+	for (i = 0; flock(fd, LOCK_EX | LOCK_NB); i++) {
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		if (i == LOCK_TRIES)
+			return -EBUSY;
+		nanosleep(&pause, NULL);
 	}
-	return ioctl(fd, BLKGETSIZE64, bytes) ? -errno : 0;
+	return 0;
+}
+
+/* A flash tier that is empty after every open: all of the file is payload. */
+static int plain_open(struct etier *t, const struct hawk_tier_add *a, const char *path)
+{
+	u64 have;
+	int ret = poolfile_size(t->fd, &have);
+
+	if (ret)
+		return hawk_fail(ret, "flash %s: asking for its size", path);
+	if (epool_is_pool(t->fd))
+		return is_no_pool(path);
+	t->bytes = (u64)hawk_chunks(a->bytes ? a->bytes : have) * HAWK_CHUNK_BYTES;
+	if (t->bytes && t->bytes <= have)
+		return 0;
+	return hawk_fail(-ENOSPC, "flash %s: it has %llu bytes, at least %llu are needed", path,
+			 (unsigned long long)have,
+			 (unsigned long long)(t->bytes ? t->bytes : HAWK_CHUNK_BYTES));
 }
 
 static int flash_open(struct etier *t, const struct hawk_tier_add *a)
 {
 	const char *path = (const char *)(uintptr_t)a->path;
 	struct stat st;
-	u64 have;
 	int ret;
 
 	if (stat(path, &st))
@@ -150,23 +209,14 @@ static int flash_open(struct etier *t, const struct hawk_tier_add *a)
 	t->fd = flash_open_fd(path, S_ISBLK(st.st_mode) ? O_EXCL : 0);
 	if (t->fd < 0)
 		return hawk_fail(-errno, "flash %s: opening it for writing", path);
-	if (flock(t->fd, LOCK_EX | LOCK_NB)) {
-		ret = hawk_fail(errno == EWOULDBLOCK ? -EBUSY : -errno,
-				"flash %s: locking it, is it another device's flash?", path);
-		goto err_close;
-	}
-	ret = flash_size(t->fd, &st, &have);
+	ret = flash_lock(t->fd);
 	if (ret) {
-		hawk_fail(ret, "flash %s: asking for its size", path);
+		hawk_fail(ret, "flash %s: locking it, is it another device's flash?", path);
 		goto err_close;
 	}
-	t->bytes = (u64)hawk_chunks(a->bytes ? a->bytes : have) * HAWK_CHUNK_BYTES;
-	if (!t->bytes || t->bytes > have) {
-		ret = hawk_fail(-ENOSPC, "flash %s: it has %llu bytes, at least %llu are needed",
-				path, (unsigned long long)have,
-				(unsigned long long)(t->bytes ? t->bytes : HAWK_CHUNK_BYTES));
+	ret = a->flags & HAWK_TIER_PERSIST ? epool_open(t, path) : plain_open(t, a, path);
+	if (ret)
 		goto err_close;
-	}
 	t->node = -1;
 	return 0;
 
@@ -181,10 +231,13 @@ void embed_tier_free(struct etier *t)
 {
 	if (t->base)
 		munmap(t->base, t->bytes);
+	if (t->pool)
+		epool_close(t);
 	close(t->fd);
 	free(t->user);
 	t->base = NULL;
 	t->user = NULL;
+	t->data_off = 0;
 	t->kind = 0;
 }
 
@@ -200,11 +253,18 @@ static int tier_register(struct embed *e, struct etier *new, u32 kind, u32 *id)
 	ret = hawk_tier_add(e->engine, kind, chunks, id);
 	if (ret)
 		return hawk_fail(ret, "adding a tier");
+	ret = new->pool ? epool_load(e, *id, new) : 0;
+	if (ret) {
+		hawk_tier_remove(e->engine, *id);
+		return hawk_fail(ret, "adding a tier: reading the records of its pool");
+	}
 	t = &e->tier[*id];
 	pthread_mutex_lock(&t->lock);	/* clean_tier() may look */
 	t->fd = new->fd;
 	t->base = new->base;
 	t->bytes = new->bytes;
+	t->data_off = new->data_off;
+	t->pool = new->pool;
 	t->node = new->node;
 	t->user = new->user;
 	t->read_bytes = 0;
@@ -218,9 +278,12 @@ static int tier_register(struct embed *e, struct etier *new, u32 kind, u32 *id)
 int embed_tier_add(struct hawk *h, struct hawk_tier_add *a)
 {
 	struct embed *e = to_embed(h);
-	struct etier new = { 0 };
+	struct etier new = { .commit_lock = PTHREAD_MUTEX_INITIALIZER };
 	int ret;
 
+	if (a->flags & ~HAWK_TIER_PERSIST || (a->flags && (a->kind != HAWK_TIER_BLK || a->bytes)))
+		return hawk_fail(a->flags & ~HAWK_TIER_PERSIST ? -EOPNOTSUPP : -EINVAL,
+				 "adding a tier: flags 0x%x", a->flags);
 	if (a->kind != HAWK_TIER_HOST && a->kind != HAWK_TIER_BLK)
 		return hawk_fail(-EOPNOTSUPP, "adding a tier: this kind needs the kernel's device");
 	ret = a->kind == HAWK_TIER_HOST ? host_open(&new, a) : flash_open(&new, a);
@@ -259,6 +322,15 @@ int embed_tier_del(struct hawk *h, unsigned int tier, unsigned int flags)
 	return ret ? hawk_fail(ret, "removing tier %u", tier) : 0;
 }
 
+int embed_tier_admit(struct hawk *h, struct hawk_tier_admit *a)
+{
+	int ret = hawk_tier_admit(to_embed(h)->engine, a, now_ns());
+
+	return ret ? hawk_fail(ret, ret == -ENOENT ? "no tier %u" :
+			       "tier %u: not flash, or a mode, budget or period out of range",
+			       a->tier) : 0;
+}
+
 int embed_tier_info(struct hawk *h, struct hawk_tier_info *info)
 {
 	struct embed *e = to_embed(h);
@@ -281,6 +353,8 @@ int embed_tier_info(struct hawk *h, struct hawk_tier_info *info)
 	info->read_bytes = hawk_load(&t->read_bytes);
 	info->write_bytes = hawk_load(&t->write_bytes);
 	info->io_errors = hawk_load(&t->io_errors);
+	info->orphan_bytes = (u64)hawk_pool_orphans(e->engine, info->tier) * HAWK_CHUNK_BYTES;
+	info->header_bytes = epool_header_bytes(t);
 	pthread_mutex_unlock(&e->admin);
 	return 0;
 }
@@ -311,6 +385,8 @@ static bool clean_tier(struct embed *e, u32 tier)
 		if (t->kind == HAWK_TIER_HOST) {
 			window_forget(t, tier, c);
 			zero_chunk(t, c);
+		} else if (t->pool) {
+			epool_release(e, tier, c);
 		}
 		hawk_tier_clean(e->engine, tier, c);
 		any = true;

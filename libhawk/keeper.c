@@ -5,8 +5,9 @@
  * It ends leases when their time has come, and after blocks were put it writes
  * cold ones to flash until embed.writeback of 1024 frames are clean or free, so
  * that making room is mostly a matter of forgetting a frame.  It also takes chunks
- * from spaces that have more for those that have less (embed_share.c), and looks after
- * sequences (embed_compact.c, embed_elastic.c).
+ * from spaces that have more for those that have less (embed_share.c), looks after
+ * sequences (embed_compact.c, embed_elastic.c), and writes the headers of blocks on
+ * persistent flash (epool.c).
  */
 #include <time.h>
 
@@ -75,7 +76,7 @@ static u64 sooner(u64 a, u64 b)
 static void *keeper(void *arg)
 {
 	struct embed *e = arg;
-	u64 next_lease, elastic = 0;
+	u64 next_lease, elastic = 0, commit = 0;
 	bool write, starved, untidy;
 
 	pthread_mutex_lock(&e->keeper_lock);
@@ -96,9 +97,10 @@ static void *keeper(void *arg)
 			tidy_all(e);
 		if (now_ns() >= elastic)
 			elastic = elastic_all(e, now_ns());
+		commit = epool_step(e, commit, now_ns());
 		next_lease = leases_expire(e, now_ns());
 		pthread_mutex_lock(&e->keeper_lock);
-		doze(e, sooner(next_lease, elastic));
+		doze(e, sooner(sooner(next_lease, elastic), commit));
 	}
 	pthread_mutex_unlock(&e->keeper_lock);
 	return NULL;
@@ -132,6 +134,18 @@ void keeper_kick_tidy(struct embed *e)
 {
 	pthread_mutex_lock(&e->keeper_lock);
 	e->keeper_tidy = true;
+	pthread_cond_signal(&e->keeper_cond);
+	pthread_mutex_unlock(&e->keeper_lock);
+}
+
+/* Blocks went to persistent flash: their headers are to be written. */
+void keeper_kick_commit(struct embed *e)
+{
+	if (__atomic_load_n(&e->keeper_commit, __ATOMIC_SEQ_CST))
+		return;
+	pthread_mutex_lock(&e->keeper_lock);
+	__atomic_store_n(&e->keeper_commit, true, __ATOMIC_SEQ_CST);
+	e->keeper_poked = true;
 	pthread_cond_signal(&e->keeper_cond);
 	pthread_mutex_unlock(&e->keeper_lock);
 }

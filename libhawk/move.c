@@ -36,7 +36,7 @@ static void move_place(const struct eio_kind *k, void *what, struct eio_place *p
 	p->write = m->kind == HAWK_MOVE_WRITE;
 	p->fd = p->write ? dst->fd : src->fd;
 	p->mem = p->write ? src->base + m->src_off : dst->base + m->dst_off;
-	p->off = p->write ? m->dst_off : m->src_off;
+	p->off = p->write ? dst->data_off + m->dst_off : src->data_off + m->src_off;
 	p->bytes = sp->geo.block_bytes;
 }
 
@@ -95,6 +95,11 @@ static bool prepare(struct espace *sp, struct hawk_move *m)
 	}
 }
 
+static bool to_pool(const struct espace *sp, const struct hawk_move *m)
+{
+	return m->kind == HAWK_MOVE_WRITE && sp->e->tier[m->dst_tier].pool;
+}
+
 /**
  * plan_run() - make the moves of a plan of @sp and empty it
  *
@@ -104,9 +109,11 @@ void plan_run(struct espace *sp, struct hawk_plan *plan)
 {
 	struct moves moves = { { move_place, move_done }, sp };
 	struct eio *io = NULL;
+	bool wrote = false;
 	u32 i;
 
 	for (i = 0; i < plan->n; i++) {
+		wrote |= to_pool(sp, &plan->move[i]);
 		if (!prepare(sp, &plan->move[i]))
 			continue;
 		if (!io)
@@ -114,6 +121,8 @@ void plan_run(struct espace *sp, struct hawk_plan *plan)
 		eio_queue(io, &moves.kind, &plan->move[i]);
 	}
 	eio_finish(sp->e, io, &moves.kind);
+	if (wrote)
+		keeper_kick_commit(sp->e);
 	plan->n = 0;
 }
 

@@ -97,6 +97,20 @@ int hawk_tier_add_blk(struct hawk *h, const char *path, uint64_t bytes, unsigned
 	return tier_add(h, &a, tier);
 }
 
+int hawk_tier_add_pool(struct hawk *h, const char *path, unsigned int *tier)
+{
+	struct hawk_tier_add a = {
+		.kind = HAWK_TIER_BLK, .node = -1, .flags = HAWK_TIER_PERSIST,
+	};
+	size_t len = path ? strlen(path) : 0;
+
+	if (!len || len >= HAWK_PATH_MAX)
+		return hawk_fail(-EINVAL, "pool: path of 1 to %d bytes", HAWK_PATH_MAX - 1);
+	a.path = (uintptr_t)path;
+	a.path_len = (uint32_t)len + 1;
+	return tier_add(h, &a, tier);
+}
+
 int hawk_tier_add_dmabuf(struct hawk *h, int fd, uint64_t bytes, unsigned int *tier)
 {
 	struct hawk_tier_add a = { .kind = HAWK_TIER_DMABUF, .node = -1, .bytes = bytes, .fd = fd };
@@ -129,6 +143,26 @@ int hawk_tier_stat(struct hawk *h, unsigned int tier, struct hawk_tier_info *inf
 	info->size = sizeof(*info);
 	info->tier = tier;
 	return h->ops->tier_info(h, info);
+}
+
+static int tier_admit(struct hawk *h, unsigned int tier, uint32_t flags, struct hawk_tier_admit *a)
+{
+	a->size = sizeof(*a);
+	a->flags = flags;
+	a->tier = tier;
+	a->reserved[0] = 0;
+	a->reserved[1] = 0;
+	return h->ops->tier_admit(h, a);
+}
+
+int hawk_tier_admit_set(struct hawk *h, unsigned int tier, struct hawk_tier_admit *a)
+{
+	return tier_admit(h, tier, HAWK_ADMIT_SET, a);
+}
+
+int hawk_tier_admit_get(struct hawk *h, unsigned int tier, struct hawk_tier_admit *a)
+{
+	return tier_admit(h, tier, 0, a);
 }
 
 /* All of every tier that there is now. */

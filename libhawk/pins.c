@@ -165,7 +165,8 @@ static int pins_lock(struct ekv *kv, u64 lid, u64 vt, struct pin_shard **sp, str
 }
 
 /* PUT: publish a block that this handle fills. */
-int pins_put(struct ekv *kv, u64 lid, const u8 *key, bool keep, u64 now)
+int pins_put(struct ekv *kv, u64 lid, const u8 *key, u32 hints, const u8 *parent, bool keep,
+	     u64 now)
 {
 	struct pin_shard *s;
 	struct epin *p;
@@ -174,7 +175,8 @@ int pins_put(struct ekv *kv, u64 lid, const u8 *key, bool keep, u64 now)
 	ret = pins_lock(kv, lid, 0, &s, &p);
 	if (ret)
 		return ret;
-	ret = hawk_block_put(kv->sp->space, lid, key, keep, now);
+	ret = hawk_block_hint(kv->sp->space, lid, hints, parent) ?:
+	      hawk_block_put(kv->sp->space, lid, key, keep, now);
 	if (!keep && (!ret || ret == -EEXIST))
 		forget(s, p);
 	hawk_unlock(&s->lock);

@@ -34,6 +34,7 @@ struct hawk_ops {
 	int (*tier_add)(struct hawk *h, struct hawk_tier_add *a);
 	int (*tier_del)(struct hawk *h, unsigned int tier, unsigned int flags);
 	int (*tier_info)(struct hawk *h, struct hawk_tier_info *info);
+	int (*tier_admit)(struct hawk *h, struct hawk_tier_admit *a);
 	int (*kv_create)(struct hawk *h, struct hawk_space_create *c, struct hawk_kv **kv);
 	int (*kv_attach)(struct hawk *h, const struct hawk_space_attach *a, struct hawk_kv **kv);
 	int (*kv_set)(struct hawk *h, const struct hawk_space_set *s);
@@ -111,6 +112,8 @@ void hawk_kv_heads(struct hawk_kv *kv, uint32_t head_groups, uint32_t rank, uint
  * @path: the device, or the flash file, empty for none
  * @dram: bytes of the DRAM tier
  * @flash: bytes of the flash tier
+ * @persist: the flash file is a pool
+ * @budget: bytes per day that may be written to flash, 0: no limit
  * @writeback: clean or free frames kept per 1024, 0 for no background writes
  * @compact: sequences with many partly empty blocks are compacted
  */
@@ -119,6 +122,8 @@ struct hawk_url {
 	char path[HAWK_PATH_MAX];
 	uint64_t dram;
 	uint64_t flash;
+	uint64_t budget;
+	bool persist;
 	uint32_t writeback;
 	bool compact;
 };

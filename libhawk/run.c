@@ -83,7 +83,9 @@ int item_check(const struct hawk_item *it, u32 flags)
 {
 	if (it->flags & ~flags)
 		return -EOPNOTSUPP;
-	if (it->arg || (it->flags & HAWK_ITEM_BY_KEY && hawk_key_is_zero(it->key)))
+	if (flags & HAWK_ITEM_PARENT ? !hawk_hints_ok(it->flags, it->arg) : !!it->arg)
+		return -EINVAL;
+	if ((it->flags & HAWK_ITEM_BY_KEY) && hawk_key_is_zero(it->key))
 		return -EINVAL;
 	return 0;
 }

@@ -20,7 +20,8 @@
 #define DRAM_DEFAULT	(256ull << 20)
 #define WRITEBACK	128u	/* an eighth of the frames */
 
-enum { GOT_DRAM = 1, GOT_FLASH = 2, GOT_FLASH_SIZE = 4, GOT_WRITEBACK = 8, GOT_COMPACT = 16 };
+enum { GOT_DRAM = 1, GOT_FLASH = 2, GOT_FLASH_SIZE = 4, GOT_WRITEBACK = 8, GOT_COMPACT = 16,
+       GOT_PERSIST = 32, GOT_BUDGET = 64 };
 
 /* "64M" -> bytes; K, M, G, T are powers of 1024. */
 static int parse_size(const char *s, uint64_t *bytes)
@@ -120,12 +121,18 @@ static int set_option(struct hawk_url *u, const char *key, const char *value, un
 	} else if (!strcmp(key, "writeback")) {
 		bit = GOT_WRITEBACK;
 		ret = parse_permille(value, &u->writeback);
+	} else if (!strcmp(key, "flash_budget")) {
+		bit = GOT_BUDGET;
+		ret = parse_size(value, &u->budget);
+	} else if (!strcmp(key, "persist")) {
+		bit = GOT_PERSIST;
+		ret = parse_switch(value, &u->persist);
 	} else if (!strcmp(key, "compact")) {
 		bit = GOT_COMPACT;
 		ret = parse_switch(value, &u->compact);
 	} else {
 		return hawk_fail(-EINVAL, "URL: unknown option '%s'; known: dram, flash, "
-				 "flash_size, writeback, compact", key);
+				 "flash_size, flash_budget, persist, writeback, compact", key);
 	}
 	if (ret)
 		return hawk_fail(-EINVAL, "URL: bad value '%s' of %s", value, key);
@@ -153,7 +160,11 @@ static int parse_options(struct hawk_url *u, const char *s)
 		if (ret)
 			return ret;
 	}
-	if (!(got & GOT_FLASH) != !(got & GOT_FLASH_SIZE))
+	if (u->persist && !(got & GOT_FLASH))
+		return hawk_fail(-EINVAL, "URL: persist needs flash");
+	if (u->budget && !(got & GOT_FLASH))
+		return hawk_fail(-EINVAL, "URL: flash_budget needs flash");
+	if (!(got & GOT_FLASH) != !(got & GOT_FLASH_SIZE) && !u->persist)
 		return hawk_fail(-EINVAL, "URL: flash and flash_size go together");
 	return 0;
 }

@@ -28,13 +28,28 @@ static const u8 *key_of(const struct hawk_item *it)
 	return hawk_key_is_zero(it->key) ? NULL : it->key;
 }
 
+/* The hints of an item for the engine, and the key of its parent if it has one. */
+static u32 hints_of(const struct hawk_item *it, const u8 **parent)
+{
+	u32 hints = it->flags & HAWK_ITEM_HINTS;
+
+	*parent = hints & HAWK_ITEM_PARENT ? (const u8 *)(uintptr_t)it->arg : NULL;
+	if (*parent && hawk_key_is_zero(*parent)) {
+		*parent = NULL;
+		hints &= ~HAWK_ITEM_PARENT;
+	}
+	return hints;
+}
+
 /* ---- ALLOC ---- */
 
 static int alloc_one(struct run *r, struct hawk_item *it, u64 now)
 {
 	struct hawk_space *s = r->kv->sp->space;
 	bool nowait = r->b->flags & HAWK_BATCH_NOWAIT;
+	const u8 *parent;
 	struct hawk_ref ref;
+	u32 hints;
 	u64 vt;
 	int ret;
 
@@ -49,6 +64,8 @@ static int alloc_one(struct run *r, struct hawk_item *it, u64 now)
 	if (ret)
 		return ret;
 	it->lid = block_lid(r->kv, it->lid);
+	hints = hints_of(it, &parent);
+	hawk_block_hint(s, it->lid, hints, parent);
 	ret = hawk_block_ref(s, it->lid, &vt, &ref);
 	hawk_assert(!ret);	/* a block that is being filled keeps its LID */
 	it->vt = vt;
@@ -82,7 +99,7 @@ static int verb_alloc(struct ekv *kv, struct hawk_batch *b)
 	u32 i;
 
 	for (i = 0; i < b->count; i++) {
-		ret = item_check(&it[i], 0);
+		ret = item_check(&it[i], HAWK_ITEM_HINTS);
 		if (!ret)
 			ret = lid_check(kv, it[i].lid);
 		it[i].status = ret ? ret : RUN_PENDING;
@@ -149,7 +166,11 @@ typedef int verb_item(struct ekv *kv, const struct hawk_batch *b, struct hawk_it
 
 static int put_one(struct ekv *kv, const struct hawk_batch *b, struct hawk_item *it, u64 now)
 {
-	return pins_put(kv, it->lid, key_of(it), b->flags & HAWK_BATCH_KEEP_PIN, now);
+	const u8 *parent;
+	u32 hints = hints_of(it, &parent);
+
+	return pins_put(kv, it->lid, key_of(it), hints, parent, b->flags & HAWK_BATCH_KEEP_PIN,
+			now);
 }
 
 static int pin_one(struct ekv *kv, const struct hawk_batch *b, struct hawk_item *it, u64 now)
@@ -309,7 +330,7 @@ static int dispatch(struct ekv *kv, unsigned int op, struct hawk_batch *b)
 		return verb_alloc(kv, b);
 	case HAWK_IOC_PUT:
 		keeper_kick(kv->sp->e, true);
-		return each(kv, b, 0, put_one);
+		return each(kv, b, HAWK_ITEM_HINTS, put_one);
 	case HAWK_IOC_LOOKUP:
 		return verb_lookup(kv, b);
 	case HAWK_IOC_PIN:

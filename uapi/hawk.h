@@ -70,7 +70,8 @@
 /*
  * LID, a block's logical id: seq:20 | layer:8 | head_group:4 | tok:32.
  * tok is the first token of the block.  A LID never changes while its data
- * moves between tiers.  seq 0 is reserved, so that 0 is never a block's LID.
+ * moves between tiers.  seq 0 is the device's own: blocks that were found on persistent
+ * flash have such LIDs, but 0 is never a block's.
  */
 #define HAWK_LID_SEQ_SHIFT	44
 #define HAWK_LID_LAYER_SHIFT	36
@@ -149,6 +150,9 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_SLICE		(1ull << 20)	/* tp_rank, tp_degree */
 #define HAWK_FEAT_ELASTIC	(1ull << 21)	/* HAWK_IOC_ELASTIC */
 #define HAWK_FEAT_TIER_REOPEN	(1ull << 22)	/* HAWK_TIER_REOPEN */
+#define HAWK_FEAT_HINT		(1ull << 23)	/* HAWK_ITEM_PARENT to HAWK_ITEM_TURN() */
+#define HAWK_FEAT_PERSIST	(1ull << 24)	/* HAWK_TIER_PERSIST */
+#define HAWK_FEAT_ADMIT		(1ull << 25)	/* HAWK_IOC_TIER_ADMIT */
 
 /**
  * struct hawk_query - what this device offers (HAWK_IOC_QUERY)
@@ -184,7 +188,7 @@ enum hawk_tier_kind {
 /**
  * struct hawk_tier_add - add memory to the device (HAWK_IOC_TIER_ADD)
  * @size: sizeof(struct hawk_tier_add)
- * @flags: must be 0
+ * @flags: HAWK_TIER_PERSIST or 0
  * @kind: enum hawk_tier_kind
  * @node: NUMA node of a host tier, -1 for the caller's; -1 for other kinds
  * @bytes: capacity, bytes, rounded down to whole chunks; 0 means the whole device
@@ -210,6 +214,16 @@ enum hawk_tier_kind {
  * misses, it is removed.  If the buffer was a tier that has just been removed, the call
  * waits until that has let it go.
  *
+ * With HAWK_TIER_PERSIST (HAWK_TIER_BLK only) the device or file is a pool that
+ * "hawkctl flash format" has made, see hawk-flash(5), and @bytes is 0: the blocks of named
+ * spaces that are written there outlive the device.  A named space that is made with the
+ * name, owner, geometry and model of an earlier one finds that one's blocks again, by key;
+ * they have LIDs of sequence number 0 until they get others (FORK).  What an earlier space
+ * has left is kept until its room is needed for others.  ENOENT: it is no pool; EILSEQ,
+ * EUCLEAN: it was one and both superblocks are damaged; EPROTONOSUPPORT: of a later version;
+ * EOPNOTSUPP: this device cannot (HAWK_FEAT_PERSIST).  Without the flag a pool is refused:
+ * EEXIST.
+ *
  * Needs CAP_SYS_ADMIN.  ENOMEM: the node has not so much memory at all; ENOSPC: no
  * free tier id or the file or buffer is smaller than @bytes or than a chunk; EBUSY:
  * the block device is in use, or the file or buffer is a tier already, maybe under
@@ -231,6 +245,8 @@ struct hawk_tier_add {
 	__s32 fd;
 	__u32 reserved;
 };
+
+#define HAWK_TIER_PERSIST	(1u << 0)	/* of hawk_tier_add: a pool */
 
 #define HAWK_TIER_FORCE		(1u << 0)	/* spaces must leave it */
 #define HAWK_TIER_REOPEN	(1u << 1)	/* it stays after all */
@@ -268,6 +284,50 @@ struct hawk_tier_remove {
 	__u32 reserved;
 };
 
+enum hawk_admit_mode {
+	HAWK_ADMIT_REUSE = 0,	/* what is likely to come back, as the budget tightens */
+	HAWK_ADMIT_ALL = 1,	/* everything, as long as the budget is not overdrawn */
+	HAWK_ADMIT_SECOND = 2,	/* what has been used twice; for comparison */
+	HAWK_ADMIT_FORMULA = 3,	/* reuse per residency, faded, above a constant; likewise */
+};
+
+#define HAWK_ADMIT_SET		(1u << 0)	/* set @mode, @budget_bytes, @period_ns, @rated_bytes */
+#define HAWK_DAY_NS		86400000000000ull
+#define HAWK_ADMIT_PERIOD_MAX_NS (366 * HAWK_DAY_NS)
+
+/**
+ * struct hawk_tier_admit - what may be written to a flash tier (HAWK_IOC_TIER_ADMIT)
+ * @size: sizeof(struct hawk_tier_admit)
+ * @flags: HAWK_ADMIT_SET: set first (CAP_SYS_ADMIN), or 0
+ * @tier: id of a HAWK_TIER_BLK tier
+ * @mode: enum hawk_admit_mode
+ * @budget_bytes: that may be written per period; 0 when set: three quarters of what
+ *	@rated_bytes gives, none if that is 0 too; 0 when told: no limit
+ * @period_ns: of the budget, 128 to HAWK_ADMIT_PERIOD_MAX_NS; 0 when set: a day
+ * @rated_bytes: endurance that the drive is rated for, bytes per day (a data sheet's drive
+ *	writes per day times its capacity); 0: not known
+ * @spent_bytes: out, written in the last period
+ * @credit_bytes: out, accrued and not yet written
+ * @threshold: out, score from which on blocks are admitted, in units of 2^-32; 0: all are
+ * @reserved: must be 0
+ *
+ * Setting begins a new budget; what was written before the call does not count.
+ * ENOENT: no such tier; EINVAL: not a flash tier, or a value out of range.
+ */
+struct hawk_tier_admit {
+	__u32 size;
+	__u32 flags;
+	__u32 tier;
+	__u32 mode;
+	__aligned_u64 budget_bytes;
+	__aligned_u64 period_ns;
+	__aligned_u64 rated_bytes;
+	__aligned_u64 spent_bytes;
+	__aligned_u64 credit_bytes;
+	__aligned_u64 threshold;
+	__u32 reserved[2];
+};
+
 /**
  * struct hawk_tier_info - one tier (HAWK_IOC_TIER_INFO)
  * @size: sizeof(struct hawk_tier_info)
@@ -286,6 +346,9 @@ struct hawk_tier_remove {
  * @io_errors: out, failed or corrupt transfers
  * @reclaimed_bytes: out, bytes of chunks taken from spaces that went on living: for
  *	other spaces, for the system, or for the tier's removal
+ * @orphan_bytes: out, of @free_bytes those of chunks that are kept for spaces which are
+ *	not there (HAWK_TIER_PERSIST)
+ * @header_bytes: out, bytes of headers and records written, beside @write_bytes
  */
 struct hawk_tier_info {
 	__u32 size;
@@ -301,6 +364,8 @@ struct hawk_tier_info {
 	__aligned_u64 write_bytes;
 	__aligned_u64 io_errors;
 	__aligned_u64 reclaimed_bytes;
+	__aligned_u64 orphan_bytes;
+	__aligned_u64 header_bytes;
 };
 
 /* ---- spaces ---- */
@@ -521,14 +586,33 @@ struct hawk_space_info {
 /* item flags */
 #define HAWK_ITEM_BY_KEY	(1u << 0)	/* name the block by key, not by LID */
 
+/*
+ * Hints of ALLOC and PUT: what the caller knows of a block that the device cannot.  They
+ * decide whether it is worth a write to flash, never whether its bytes are right.  The
+ * position in the prompt is tok of the LID.
+ */
+#define HAWK_ITEM_PARENT	(1u << 1)	/* arg points to the key of the block before */
+#define HAWK_ITEM_TRANSIENT	(1u << 2)	/* will not be used again, as far as is known */
+#define HAWK_ITEM_PERSIST	(1u << 3)	/* worth its write */
+#define HAWK_ITEM_TAIL		(1u << 4)	/* last, maybe partial block of a prompt */
+#define HAWK_ITEM_ROOT		(1u << 5)	/* the first of its chain, has no parent */
+#define HAWK_ITEM_TURN_SHIFT	16
+#define HAWK_ITEM_TURN(n)	((__u32)(n) << HAWK_ITEM_TURN_SHIFT) /* of a conversation, from 1 */
+#define HAWK_ITEM_HINTS		(HAWK_ITEM_PARENT | HAWK_ITEM_TRANSIENT | HAWK_ITEM_PERSIST | \
+				 HAWK_ITEM_TAIL | HAWK_ITEM_ROOT | HAWK_ITEM_TURN(0xffff))
+
 /**
  * struct hawk_item - one block of a batch (64 bytes)
  * @lid: in, the block's LID unless HAWK_ITEM_BY_KEY; out, its LID
  * @vt: out, its translation (HAWK_VT_*)
- * @arg: FORK: in, the new LID; otherwise must be 0
+ * @arg: FORK: in, the new LID; with HAWK_ITEM_PARENT: in, pointer to the key of the
+ *	block that holds the tokens before; otherwise must be 0
  * @status: out, 0 or a negative errno
  * @flags: in, HAWK_ITEM_*
  * @key: in, the block's key; all zero is "no key"
+ *
+ * Hints go with ALLOC and PUT; those of PUT, if it has any, replace those of ALLOC.  EINVAL:
+ * HAWK_ITEM_PARENT with ROOT, or TRANSIENT with PERSIST.  A parent key of all zero is none.
  *
  * @lid may name any token of a block; the device rounds tok down to a multiple
  * of block_tokens.  Item errors: ENOENT no such block; EEXIST the LID or key is
@@ -1290,6 +1374,19 @@ struct hawk_pin_query {
  * @nospace: allocations refused for want of room
  * @quota: allocations refused by the space's quota
  * @chunks: chunks owned per tier
+ * @recovered: blocks found on persistent flash when the space was made
+ * @recover_corrupt: headers found that were not whole; their blocks are misses
+ * @recover_stale: blocks found of which a younger one has the key
+ * @recover_no_parent: blocks not used because the block before them was not there
+ * @recover_no_room: blocks not used because the space has no room for them
+ * @refused_score: blocks dropped rather than written to flash: others are more likely to
+ *	be used again, and the budget (&struct hawk_tier_admit) is tight
+ * @refused_budget: likewise: what may be written in the period has been
+ * @refused_parent: likewise: the block before it was dropped, or would be
+ * @refused_rule: likewise: the rule that the operator chose
+ * @refused_full: likewise: flash is full of blocks more likely to be used again
+ * @flash_read: blocks written to flash that have been read from it, each counted once
+ * @flash_unread: blocks gone from flash without ever having been read
  */
 struct hawk_stats {
 	__u32 size;
@@ -1313,6 +1410,18 @@ struct hawk_stats {
 	__aligned_u64 nospace;
 	__aligned_u64 quota;
 	__u32 chunks[HAWK_TIERS_MAX];
+	__aligned_u64 recovered;
+	__aligned_u64 recover_corrupt;
+	__aligned_u64 recover_stale;
+	__aligned_u64 recover_no_parent;
+	__aligned_u64 recover_no_room;
+	__aligned_u64 refused_score;
+	__aligned_u64 refused_budget;
+	__aligned_u64 refused_parent;
+	__aligned_u64 refused_rule;
+	__aligned_u64 refused_full;
+	__aligned_u64 flash_read;
+	__aligned_u64 flash_unread;
 };
 
 #define HAWK_STATS_VERSION	2		/* 2: gather */
@@ -1417,5 +1526,7 @@ struct hawk_stats_page {
 #define HAWK_IOC_DRAFT_CLOSE	_IO(HAWK_IOC_MAGIC, 0x23)	/* struct hawk_draft_close */
 #define HAWK_IOC_GATHER		_IO(HAWK_IOC_MAGIC, 0x24)	/* struct hawk_gather */
 #define HAWK_IOC_ELASTIC	_IO(HAWK_IOC_MAGIC, 0x25)	/* struct hawk_elastic */
+
+#define HAWK_IOC_TIER_ADMIT	_IO(HAWK_IOC_MAGIC, 0x26)	/* struct hawk_tier_admit */
 
 #endif /* _UAPI_LINUX_HAWK_H */

@@ -81,7 +81,7 @@ int hawk_block_pin(struct hawk_space *s, u64 lid, u64 now, u64 *vt, struct hawk_
 	if (blk->pins >= HAWK_PINS_MAX) {
 		ret = -EOVERFLOW;
 	} else if (blk->state == HAWK_BLOCK_READY || blk->state == HAWK_BLOCK_EVICTING) {
-		blk->atime = now;
+		hawk_block_used(blk, now);
 		hawk_block_get_pin(s, blk);
 		*vt = hawk_block_vt(s, blk);
 		block_ref(s, blk, ref);
@@ -144,9 +144,10 @@ int hawk_block_read(struct hawk_space *s, u64 lid, u64 now, struct hawk_read *r)
 		ret = -EOVERFLOW;
 	} else if (r->flash) {
 		blk->reads++;
+		hawk_reuse_back(s, blk, now);
 		hawk_lru_touch(s, blk, now);
 	} else if (blk->state == HAWK_BLOCK_READY || blk->state == HAWK_BLOCK_EVICTING) {
-		blk->atime = now;
+		hawk_block_used(blk, now);
 		hawk_block_get_pin(s, blk);
 	} else {
 		ret = -EAGAIN;
@@ -266,14 +267,15 @@ static int reload_locked(struct hawk_space *s, struct hawk_block *blk, u32 tier,
 		hawk_lru_add(s, blk);
 		return ret;
 	}
-	blk->atime = now;
+	hawk_reuse_back(s, blk, now);
+	hawk_block_used(blk, now);
 	hawk_reload_start(s, blk, tier, frame, w->plan);
 	return -EINPROGRESS;
 }
 
 int hawk_block_reload(struct hawk_space *s, u64 lid, u32 tier, u64 now, struct hawk_plan *plan)
 {
-	struct hawk_want w = { .plan = plan };
+	struct hawk_want w = { .plan = plan, .now = now };
 	struct hawk_block *blk;
 	u32 home;
 	int ret;

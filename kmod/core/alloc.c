@@ -6,10 +6,14 @@
 
 static int lid_check(struct hawk_space *s, u64 *lid)
 {
-	if (!hawk_lid_seq(*lid))
-		return -EINVAL;
 	*lid = hawk_lid_block(*lid, s->block_tokens);
-	return 0;
+	return *lid ? 0 : -EINVAL;
+}
+
+/* Of sequence number 0 are only blocks that were found on flash (restore.c). */
+static int new_lid_check(struct hawk_space *s, u64 *lid)
+{
+	return hawk_lid_seq(*lid) ? lid_check(s, lid) : -EINVAL;
 }
 
 /* Return: 0 if the LID is free; -EEXIST; -EAGAIN: its block is about to go. */
@@ -33,10 +37,15 @@ static struct hawk_block *block_start(struct hawk_space *s, struct hawk_bucket *
 	blk->maps = HAWK_NONE;
 	blk->nmaps = 0;
 	blk->hold = 0;
-	blk->atime = now;
+	hawk_store(&blk->hint, 0);
+	hawk_store(&blk->turn, 0);
+	hawk_store(&blk->uses, 1);
+	hawk_store(&blk->atime, now);
 	hawk_block_event(blk, HAWK_EV_ALLOC);
 	hawk_block_take_host(s, blk, tier, frame);
 	hawk_block_get_pin(s, blk);
+	if (s->life)
+		s->life[hawk_block_nr(s, blk)].came = false;
 	b->count[HAWK_N_BLOCKS]++;
 	b->count[HAWK_N_ALLOCS]++;
 	return blk;
@@ -91,7 +100,7 @@ static int alloc_locked(struct hawk_space *s, u64 lid, u32 chain, const u8 *key,
 static int block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64 now,
 		       struct hawk_plan *plan, u64 *vt)
 {
-	struct hawk_want w = { .plan = plan };
+	struct hawk_want w = { .plan = plan, .now = now };
 	struct hawk_bucket *b;
 	u32 chain;
 	int ret;
@@ -120,7 +129,7 @@ int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64
 {
 	int ret;
 
-	if (lid_check(s, &lid) || !hawk_run_enter(s, lid))
+	if (new_lid_check(s, &lid) || !hawk_run_enter(s, lid))
 		return -EINVAL;
 	ret = block_alloc(s, lid, key, tier, now, plan, vt);
 	hawk_run_leave(s, lid);
@@ -149,11 +158,61 @@ int hawk_block_put(struct hawk_space *s, u64 lid, const u8 *key, bool keep_pin, 
 		ret = hawk_index_insert(s, blk, key);
 	hawk_block_event(blk, HAWK_EV_PUT);
 	b->count[HAWK_N_PUTS]++;
-	blk->atime = now;
+	hawk_store(&blk->atime, now);
+	if (s->life) {
+		s->life[hawk_block_nr(s, blk)].since = now;
+		s->life[hawk_block_nr(s, blk)].away = false;
+	}
 	if (!keep_pin)
 		hawk_block_put_pin(s, blk);
 out_unlock:
 	hawk_unlock(&b->lock);
+	return ret;
+}
+
+static u8 hint_bits(u32 hints)
+{
+	return (hints & HAWK_ITEM_PARENT ? HAWK_BH_PARENT : 0) |
+	       (hints & HAWK_ITEM_TRANSIENT ? HAWK_BH_TRANSIENT : 0) |
+	       (hints & HAWK_ITEM_PERSIST ? HAWK_BH_PERSIST : 0) |
+	       (hints & HAWK_ITEM_TAIL ? HAWK_BH_TAIL : 0) |
+	       (hints & HAWK_ITEM_ROOT ? HAWK_BH_ROOT : 0);
+}
+
+
+static void hint_set(struct hawk_space *s, struct hawk_block *blk, u32 hints, const u8 *parent)
+{
+	u32 turn = hints >> HAWK_ITEM_TURN_SHIFT;
+	u8 hint = hint_bits(hints);
+
+	if (s->life && hint & HAWK_BH_PARENT)
+		memcpy(s->life[hawk_block_nr(s, blk)].parent, parent, HAWK_KEY_BYTES);
+	else
+		hint &= ~HAWK_BH_PARENT;
+	hawk_store(&blk->hint, hint);
+	if (turn)
+		hawk_store(&blk->turn, turn < U8_MAX ? turn : U8_MAX);
+	if (hawk_learns(s))
+		hawk_reuse_born(s, blk);
+}
+
+int hawk_block_hint(struct hawk_space *s, u64 lid, u32 hints, const u8 *parent)
+{
+	struct hawk_block *blk;
+	int ret = 0;
+
+	if (!(hints & HAWK_ITEM_HINTS))
+		return 0;
+	if (lid_check(s, &lid))
+		return -EINVAL;
+	blk = hawk_lid_lock(s, lid);
+	if (!blk)
+		return -ENOENT;
+	if (blk->state == HAWK_BLOCK_FILLING)
+		hint_set(s, blk, hints, parent);
+	else
+		ret = -EINVAL;
+	hawk_unlock(&hawk_bucket_of(s, blk)->lock);
 	return ret;
 }
 
@@ -241,7 +300,7 @@ int hawk_block_fork(struct hawk_space *s, u64 lid, u64 new_lid)
 {
 	int ret;
 
-	if (lid_check(s, &lid) || lid_check(s, &new_lid) || !hawk_run_enter(s, new_lid))
+	if (lid_check(s, &lid) || new_lid_check(s, &new_lid) || !hawk_run_enter(s, new_lid))
 		return -EINVAL;
 	ret = block_fork(s, lid, new_lid);
 	hawk_run_leave(s, new_lid);
@@ -299,6 +358,8 @@ int hawk_key_free(struct hawk_space *s, const u8 *key)
 	if (!blk)
 		return -ENOENT;
 	hawk_index_remove(s, blk);
+	if (blk->fframe != HAWK_NONE)
+		hawk_keep_lost(s, blk);
 	hawk_unlock(&hawk_bucket_of(s, blk)->lock);
 	return 0;
 }
@@ -346,7 +407,7 @@ static int split(struct hawk_space *s, struct hawk_block **pblk, struct hawk_map
 int hawk_block_unshare(struct hawk_space *s, u64 lid, u64 now, struct hawk_plan *plan,
 		       u64 *vt, struct hawk_ref *ref)
 {
-	struct hawk_want w = { .plan = plan };
+	struct hawk_want w = { .plan = plan, .now = now };
 	struct hawk_block *blk;
 	struct hawk_map *m;
 	struct hawk_ref at;

@@ -7,6 +7,7 @@
  *
  *	state      event        -> next       who
  *	FREE       ALLOC           FILLING    alloc, unshare
+ *	FREE       RESTORE         FLASH      found on flash when the space was made
  *	FILLING    PUT             READY      put
  *	READY      REWRITE         FILLING    unshare of a private block
  *	READY      EVICT           EVICTING   alloc, reload, writeback
@@ -33,6 +34,7 @@
 const u8 hawk_block_next[HAWK_BLOCK_STATES][HAWK_BLOCK_EVENTS] = {
 	[HAWK_BLOCK_FREE] = {
 		[HAWK_EV_ALLOC] = TO(FILLING),
+		[HAWK_EV_RESTORE] = TO(FLASH),
 	},
 	[HAWK_BLOCK_FILLING] = {
 		[HAWK_EV_PUT] = TO(READY),
@@ -155,10 +157,14 @@ void hawk_block_drop_flash(struct hawk_space *s, struct hawk_block *blk)
 	hawk_assert(!(blk->flags & HAWK_BF_LRU));
 	if (blk->fframe == HAWK_NONE)
 		return;
+	hawk_keep_lost(s, blk);
 	frame_drop(s, blk, blk->ftier, blk->fframe);
 	blk->fframe = HAWK_NONE;
 	blk->ftier = HAWK_NO_TIER;
+	if (blk->flags & HAWK_BF_FLASH && !(blk->hint & HAWK_BH_READ))
+		hawk_bucket_of(s, blk)->count[HAWK_N_UNREAD_DROP]++;
 	blk->flags &= ~(HAWK_BF_FLASH | HAWK_BF_CRC);
+	hawk_store(&blk->hint, blk->hint & ~(HAWK_BH_COPY | HAWK_BH_READ));
 	hawk_bucket_of(s, blk)->count[HAWK_N_FLASH]--;
 }
 

@@ -143,14 +143,19 @@ static int check_frames(struct check *c, u32 tier)
 				FAIL("frame parked outside a drain");
 			parked++;
 		}
-		if (nr & HAWK_FRAME_FREE)
+		if (nr & HAWK_FRAME_FREE) {
+			if (w->keep && w->keep->gen[i])
+				FAIL("frame of no block has a generation");
 			continue;
+		}
 		used++;
 		if (hawk_slot_chunk(w, slot) == HAWK_NONE)
 			FAIL("frame in use outside the owned chunks");
 		if (nr >= s->max_blocks)
 			FAIL("frame of no block");
 		blk = &s->block[nr];
+		if (w->keep && w->keep->gen[i] && !(blk->flags & HAWK_BF_FLASH))
+			FAIL("frame with a generation has no good copy");
 		if (!(blk->htier == tier && blk->hframe == i) &&
 		    !(blk->ftier == tier && blk->fframe == i))
 			FAIL("frame's block does not know it");

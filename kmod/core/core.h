@@ -16,6 +16,7 @@
 #include "lid.h"
 
 struct hawk_engine;
+struct hawk_identity;
 struct hawk_space;
 
 /* ---- moves ---- */
@@ -106,6 +107,12 @@ enum hawk_reason {
 	HAWK_WHY_SLOT,		/* a new block or LID wants its slot */
 	HAWK_WHY_FAILED,	/* the write failed */
 	HAWK_WHY_DRAIN,		/* its chunk is taken away and no other has room */
+	/* it may not be written to flash: */
+	HAWK_WHY_SCORE,		/* others are more likely to come back, and the budget is tight */
+	HAWK_WHY_BUDGET,	/* what may be written now has been */
+	HAWK_WHY_PARENT,	/* the block before it was forgotten, or would be */
+	HAWK_WHY_RULE,		/* the rule that the host has chosen */
+	HAWK_WHY_WARMER,	/* flash is full of blocks more likely to come back */
 };
 
 /**
@@ -219,6 +226,17 @@ u32 hawk_tier_next_dirty(struct hawk_engine *e, u32 tier, u32 after);
 void hawk_tier_clean(struct hawk_engine *e, u32 tier, u32 chunk);
 
 /**
+ * hawk_tier_admit() - what HAWK_IOC_TIER_ADMIT does: set if that is wanted, tell
+ * @e: the engine
+ * @arg: as &struct hawk_tier_admit says
+ * @now: present time, nanoseconds
+ *
+ * Who may set is for the host to know.
+ * Return: 0; -ENOENT; -EINVAL.
+ */
+int hawk_tier_admit(struct hawk_engine *e, struct hawk_tier_admit *arg, u64 now);
+
+/**
  * hawk_tier_leave() - no space gets a chunk of it any more, or again
  * @e: the engine
  * @tier: tier id
@@ -262,6 +280,7 @@ void hawk_tier_lost(struct hawk_engine *e, u32 tier);
  *	the host takes them back: hawk_space_lacks()
  * @vtlb: memory of hawk_vtlb_bytes(@max_blocks), zeroed, line-aligned (64); the
  *	host owns it, maps it to clients and frees it after destroy
+ * @identity: blocks in persistent tiers are kept for whoever has it (pool.h), NULL: not
  * @note: told what becomes of the space's blocks, or NULL
  * @owner: the host's, given to @note
  */
@@ -281,6 +300,7 @@ struct hawk_space_params {
 	bool shift;
 	bool insist;
 	struct hawk_vtlb_entry *vtlb;
+	const struct hawk_identity *identity;
 	hawk_note_fn *note;
 	void *owner;
 };
@@ -297,10 +317,11 @@ u32 hawk_chunks(u64 bytes);
  * @p: geometry and quotas
  * @space: out, the space
  *
- * Return: 0; -EINVAL (parameters); -ENOENT (quota for a tier that is not there or
- * is leaving); -ENOSPC (a minimum and those of all other spaces are more than the tier
- * has); -EAGAIN (they are not, but chunks have to be cleaned or taken from others first;
- * not with @p->insist); -ENOMEM. May sleep; serialised by the host.
+ * Return: 0; -EINVAL (parameters; blocks smaller than the slots of a persistent tier that
+ * they are kept in); -ENOENT (quota for a tier that is not there or is leaving); -ENOSPC (a
+ * minimum and those of all other spaces are more than the tier has); -EAGAIN (they are not,
+ * but chunks have to be cleaned or taken from others first; not with @p->insist); -ENOMEM.
+ * May sleep; serialised by the host.
  */
 int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
 		      struct hawk_space **space);
@@ -533,6 +554,19 @@ int hawk_block_alloc(struct hawk_space *s, u64 lid, const u8 *key, u32 tier, u64
 int hawk_block_put(struct hawk_space *s, u64 lid, const u8 *key, bool keep_pin, u64 now);
 
 /**
+ * hawk_block_hint() - what its maker knows of a block, for admission to flash
+ * @s: the space
+ * @lid: its LID
+ * @hints: HAWK_ITEM_PARENT to HAWK_ITEM_TURN(), checked by the host; 0: leave as it is
+ * @parent: with HAWK_ITEM_PARENT: key of the block that holds the tokens before
+ *
+ * Between hawk_block_alloc() and hawk_block_put(), by who fills it; replaces what was told
+ * before.
+ * Return: 0; -ENOENT; -EINVAL (not FILLING).
+ */
+int hawk_block_hint(struct hawk_space *s, u64 lid, u32 hints, const u8 *parent);
+
+/**
  * struct hawk_ref - names one life of a block, for pins and leases
  * @block: number of the block in its space
  * @gen: generation: which life of that number
@@ -718,32 +752,6 @@ u64 hawk_space_translate(struct hawk_space *s, u64 lid);
  * Return: number of moves added; -ENOBUFS: as for alloc, the plan may have moves.
  */
 int hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_plan *plan);
-
-/* ---- draft rings ---- */
-
-/**
- * struct hawk_draft_layout - a ring of draft slots
- * @block_bytes: bytes of a block
- * @block_tokens: tokens of a block
- * @layers: layers of the space
- * @head_groups: head groups that the space keeps
- * @slots: in, wanted slots; out, rounded up to whole blocks
- * @row_blocks: out, blocks that hold the same tokens
- * @bytes: out, page of counters and slots
- */
-struct hawk_draft_layout {
-	u32 block_bytes;
-	u32 block_tokens;
-	u32 layers;
-	u32 head_groups;
-	u32 slots;
-	u32 row_blocks;
-	u64 bytes;
-};
-
-int hawk_draft_layout(struct hawk_draft_layout *l);
-int hawk_draft_bind(struct hawk_space *s, u32 seq, const __u64 *head);
-void hawk_draft_unbind(struct hawk_space *s, u32 seq, const __u64 *head);
 
 /* ---- sequences (seq.c; errors as told at &struct hawk_seq_op) ---- */
 

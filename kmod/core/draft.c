@@ -11,6 +11,7 @@
  * head that goes back says nothing: so its client can only choose when its own tokens,
  * reserved before, become visible, as HAWK_SEQ_ADVANCE lets it, too.
  */
+#include "draft.h"
 #include "seq.h"
 
 /**

@@ -110,13 +110,11 @@ static int give_up_host(struct hawk_space *s, struct hawk_block *blk, u32 flags,
 		ret = hawk_write_start(s, blk, 0, w);
 	if (!ret)
 		return -EAGAIN;	/* until it is written */
-	if (ret != -ENOSPC)
+	if (ret != -ENOSPC && ret != -EDQUOT)
 		return ret;
 	if (blk->leases && !(flags & HAWK_DRAIN_DROP))
 		return -EBUSY;
-	hawk_note(s, blk, HAWK_FATE_DROP, HAWK_WHY_DRAIN, w->plan);
-	hawk_bucket_of(s, blk)->count[HAWK_N_EVICT_DROP]++;
-	hawk_block_end(s, blk);
+	hawk_evict_drop(s, blk, ret == -EDQUOT ? w->why : HAWK_WHY_DRAIN, w);
 	return 0;
 }
 

@@ -391,7 +391,7 @@ static int block_act(struct hawk_space *s, struct hawk_elastic_state *el, struct
 	} else {
 		ret = hawk_write_start(s, blk, 0, w);
 		if (ret)
-			return ret == -ENOSPC ? 0 : ret;
+			return ret == -ENOSPC || ret == -EDQUOT ? 0 : ret;
 	}
 	el->evict--;
 	hawk_store(&el->evicted, el->evicted + 1);
@@ -412,7 +412,7 @@ static int block_come(struct hawk_space *s, struct hawk_elastic_state *el, struc
 		el->room = 0;
 	if (w->plan->n == n)
 		return ret == -ENOSPC ? 0 : ret;
-	blk->atime = now;
+	hawk_store(&blk->atime, now);
 	el->room--;
 	el->reload -= r->kind == ROW_MIDDLE;
 	hawk_store(&el->reloaded, el->reloaded + 1);
@@ -423,7 +423,7 @@ static int block_come(struct hawk_space *s, struct hawk_elastic_state *el, struc
 static int lid_act(struct hawk_space *s, struct hawk_elastic_state *el, const struct walk_row *r,
 		   u64 lid, u64 now, struct hawk_plan *plan)
 {
-	struct hawk_want w = { .plan = plan, .ahead = true };
+	struct hawk_want w = { .plan = plan, .now = now, .ahead = true };
 	struct hawk_block *blk;
 	u32 home;
 	int ret;

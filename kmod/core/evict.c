@@ -25,7 +25,7 @@
  * A frame given up in a chunk that is being emptied (drain.c) is nobody's: then the
  * search for a victim goes on, which is no more than the frames of that chunk.
  */
-#include "priv.h"
+#include "admit.h"
 
 #define HAWK_WANT_ROUNDS	8	/* searches of all buckets by one operation */
 
@@ -85,16 +85,47 @@ static struct hawk_block *victim(struct hawk_space *s, struct hawk_bucket *b, u3
 }
 
 /*
+ * The block of a flash tier that may be forgotten: the coldest, or where admission is
+ * decided, that of the coldest ones that is worth least, if that is less than @w->score.
+ */
+static struct hawk_block *flash_victim(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
+				       struct hawk_want *w)
+{
+	struct hawk_block *least = victim(s, b, tier, w), *blk;
+	u64 worth, min = HAWK_FX_MAX;
+	u32 nr, n = 0;
+
+	if (!least || !w->score)
+		return least;
+	for (nr = hawk_block_nr(s, least); nr != HAWK_NONE && n < HAWK_SCAN_MAX; n++) {
+		blk = &s->block[nr];
+		nr = blk->lru_prev;
+		if (blk->leases || blk->reads || held(s, blk, w))
+			continue;
+		worth = hawk_flash_worth(s, blk, w->now);
+		if (worth < min) {
+			min = worth;
+			least = blk;
+		}
+	}
+	if (min <= w->score)
+		return least;
+	w->why = HAWK_WHY_WARMER;
+	return NULL;
+}
+
+/*
  * A flash frame taken from a colder use: forget the coldest block that is on
  * flash only, or the flash copy of the warmest resident ones.
  */
 static u32 flash_reclaim(struct hawk_space *s, struct hawk_bucket *b, u32 tier, u32 htier,
-			 const struct hawk_want *w)
+			 struct hawk_want *w)
 {
 	struct hawk_block *blk;
 	u32 nr, next, frame, n = 0;
 
-	while ((blk = victim(s, b, tier, w))) {
+	while ((blk = flash_victim(s, b, tier, w))) {
+		hawk_index_forget(s, blk);
 		hawk_note(s, blk, HAWK_FATE_FLASH_DROP, HAWK_WHY_COLDER, w->plan);
 		b->count[HAWK_N_FLASH_DROP]++;
 		hawk_block_end(s, blk);
@@ -119,7 +150,8 @@ static u32 flash_reclaim(struct hawk_space *s, struct hawk_bucket *b, u32 tier, 
 	return HAWK_NONE;
 }
 
-static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier,
+/* @tiers: flash tiers that take it */
+static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier, u32 tiers,
 		       struct hawk_want *w, u32 *tier, u32 *frame)
 {
 	u32 t, home = b - s->bucket;
@@ -127,7 +159,7 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier,
 	int ret;
 
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
-		if (!(hawk_load(&s->flash_tiers) & (1u << t)))
+		if (!(tiers & (1u << t)))
 			continue;
 		*tier = t;
 		/* before the search: what is dealt during it may be missed */
@@ -143,7 +175,7 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier,
 	if (grows)
 		return -EAGAIN;
 	for (t = 0; t < HAWK_TIERS_MAX && !w->ahead; t++) {
-		if (!(hawk_load(&s->flash_tiers) & (1u << t)))
+		if (!(tiers & (1u << t)))
 			continue;
 		/* a search of all buckets costs less than what the dropped block took */
 		ret = hawk_want_ask(s, w, home, t, HAWK_REACH_ALL);
@@ -155,22 +187,33 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier,
 		if (*frame != HAWK_NONE)
 			return 0;
 	}
-	return -ENOSPC;
+	return w->why == HAWK_WHY_WARMER ? -EDQUOT : -ENOSPC;
 }
 
-/* Start writing an unpinned READY block to flash; if it fails no list changes. */
+/*
+ * Start writing an unpinned READY block to flash; if it fails no list changes.
+ * Return: 0; -EAGAIN; -ENOBUFS; -ENOSPC: flash is full; -EDQUOT: it may not, see @w->why.
+ */
 int hawk_write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
 		     struct hawk_want *w)
 {
 	struct hawk_bucket *b = hawk_bucket_of(s, blk);
-	u32 tier, frame;
+	u32 tier, frame, tiers;
 	int ret;
 
 	if (!w->plan || hawk_plan_full(w->plan))
 		return -EAGAIN;
-	ret = flash_frame(s, b, blk->htier, w, &tier, &frame);
+	w->why = HAWK_WHY_ROOM;
+	tiers = hawk_admit_ask(s, blk, w);
+	if (!tiers)
+		return -EDQUOT;
+	w->why = HAWK_WHY_ROOM;
+	ret = flash_frame(s, b, blk->htier, tiers, w, &tier, &frame);
 	if (ret)
 		return ret;
+	hawk_admit_written(s, tier, w);
+	if (!(flags & HAWK_MF_KEEP))
+		hawk_reuse_leave(s, blk, w->now);
 	hawk_lru_del(s, blk);
 	hawk_block_take_flash(s, blk, tier, frame);
 	hawk_note(s, blk, flags & HAWK_MF_KEEP ? HAWK_FATE_AHEAD : HAWK_FATE_WRITE,
@@ -180,8 +223,22 @@ int hawk_write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
 	return 0;
 }
 
+/* Forget an unpinned READY block for @why. */
+void hawk_evict_drop(struct hawk_space *s, struct hawk_block *blk, u32 why,
+		     const struct hawk_want *w)
+{
+	if (why >= HAWK_WHY_SCORE)
+		hawk_admit_refused(s, blk, w);
+	hawk_reuse_leave(s, blk, w->now);
+	hawk_index_forget(s, blk);
+	hawk_note(s, blk, HAWK_FATE_DROP, why, w->plan);
+	hawk_bucket_of(s, blk)->count[HAWK_N_EVICT_DROP]++;
+	hawk_block_end(s, blk);
+}
+
 void hawk_evict_clean(struct hawk_space *s, struct hawk_block *blk, const struct hawk_want *w)
 {
+	hawk_reuse_leave(s, blk, w->now);
 	hawk_note(s, blk, HAWK_FATE_CLEAN, HAWK_WHY_COPY, w->plan);
 	hawk_bucket_of(s, blk)->count[HAWK_N_EVICT_CLEAN]++;
 	hawk_lru_del(s, blk);
@@ -223,16 +280,12 @@ static void prefetch_coldest(struct hawk_space *s, const struct hawk_bucket *b, 
 
 /* Free the host frame of a block that has a good copy on flash, or is forgotten, and take it. */
 static u32 take_frame(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
-		      struct hawk_block *blk, const struct hawk_want *w)
+		      struct hawk_block *blk, u32 why, const struct hawk_want *w)
 {
-	if (blk->flags & HAWK_BF_FLASH) {
+	if (blk->flags & HAWK_BF_FLASH)
 		hawk_evict_clean(s, blk, w);
-	} else {
-		hawk_note(s, blk, HAWK_FATE_DROP,
-			  s->flash_tiers ? HAWK_WHY_FULL : HAWK_WHY_NO_FLASH, w->plan);
-		b->count[HAWK_N_EVICT_DROP]++;
-		hawk_block_end(s, blk);
-	}
+	else
+		hawk_evict_drop(s, blk, why, w);
 	prefetch_coldest(s, b, tier);
 	return hawk_res_pop(s, b, tier);
 }
@@ -247,8 +300,8 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 {
 	struct hawk_block *blk;
 	bool clean, flash = hawk_load(&s->flash_tiers);
-	int ret = -ENOSPC;
 	u32 nr, prev, n = 0, left = pass_budget(s, b, tier);
+	int ret = -ENOSPC, refused;
 
 	for (nr = b->lru[tier].lru; nr != HAWK_NONE && n < HAWK_SCAN_MAX && left; nr = prev) {
 		blk = &s->block[nr];
@@ -258,6 +311,7 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 			left--;
 			continue;
 		}
+		refused = -ENOSPC;
 		clean = blk->flags & HAWK_BF_FLASH;
 		if (flash && !clean) {
 			ret = hawk_write_start(s, blk, 0, w);
@@ -268,16 +322,20 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 				n++;
 				continue;	/* look for a clean one */
 			}
-			if (ret != -ENOSPC)
+			if (ret != -ENOSPC && ret != -EDQUOT)
 				return ret;
-			flash = false;	/* nor is there room for a warmer one */
+			refused = ret;
+			if (ret == -ENOSPC)
+				flash = false;	/* nor is there room for a warmer one */
+			ret = -ENOSPC;
 		}
 		if (blk->leases && !clean) {
 			pass_over(s, blk);
 			left--;
 			continue;
 		}
-		*frame = take_frame(s, b, tier, blk, w);
+		*frame = take_frame(s, b, tier, blk, refused == -EDQUOT ? w->why :
+				    s->flash_tiers ? HAWK_WHY_FULL : HAWK_WHY_NO_FLASH, w);
 		if (likely(*frame != HAWK_NONE))
 			return 0;
 	}
@@ -362,6 +420,9 @@ static bool forget(struct hawk_space *s, struct hawk_bucket *b, u32 tiers,
 		if (!blk)
 			continue;
 		flash = hawk_load(&s->flash_tiers) & (1u << t);
+		if (!flash)
+			hawk_reuse_leave(s, blk, w->now);
+		hawk_index_forget(s, blk);
 		hawk_note(s, blk, flash ? HAWK_FATE_FLASH_DROP : HAWK_FATE_DROP, HAWK_WHY_SLOT,
 			  w->plan);
 		b->count[flash ? HAWK_N_FLASH_DROP : HAWK_N_EVICT_DROP]++;
@@ -544,7 +605,7 @@ static bool fetch_left(struct hawk_space *s, struct hawk_want *w, u32 home)
 /* Bucket @home has nothing left to evict: let another one evict for it. */
 static int fetch_evicted(struct hawk_space *s, struct hawk_want *w, u32 home)
 {
-	struct hawk_want there = { .plan = w->plan, .held = w->held };
+	struct hawk_want there = { .plan = w->plan, .now = w->now, .held = w->held };
 	u32 i, from, got, n = w->plan ? w->plan->n : 0;
 	int ret;
 
@@ -633,6 +694,8 @@ static int writeback_bucket(struct hawk_space *s, struct hawk_bucket *b, u32 tie
 		if (blk->flags & HAWK_BF_FLASH)
 			continue;
 		ret = hawk_write_start(s, blk, HAWK_MF_KEEP, w);
+		if (ret == -EDQUOT)
+			continue;
 		if (ret)
 			return ret == -ENOBUFS ? ret : 0;
 		w->asked[HAWK_REACH_NEAR] = 0;	/* it used what it got */

@@ -168,7 +168,19 @@ u32 hawk_window_release(struct hawk_space *s, u32 tier, u32 slot)
 	return chunk;
 }
 
-/* The space ends: its chunks must be cleaned before somebody else has them. */
+/* The space ends: what becomes of a chunk of its. */
+static void chunk_leave(struct hawk_tier *t, const struct hawk_window *w, u32 chunk)
+{
+	if (!w->keep || w->keep->forget) {
+		hawk_chunk_dirty(t, chunk);
+		return;
+	}
+	hawk_pool_orphan(t, chunk);
+	t->nfree++;
+	hawk_store(&t->avail, t->leaving ? 0 : t->nfree);
+}
+
+/* The space ends: its chunks are kept for it, or cleaned before somebody else has them. */
 void hawk_window_return(struct hawk_space *s, u32 tier)
 {
 	struct hawk_tier *t = &s->engine->tier[tier];
@@ -179,7 +191,7 @@ void hawk_window_return(struct hawk_space *s, u32 tier)
 	drop_quota(t, w);
 	for (i = 0; i < w->nslots; i++) {
 		if (hawk_slot_chunk(w, i) != HAWK_NONE)
-			hawk_chunk_dirty(t, hawk_window_release(s, tier, i));
+			chunk_leave(t, w, hawk_window_release(s, tier, i));
 		if (i % HAWK_TIER_SLICE == HAWK_TIER_SLICE - 1) {
 			hawk_unlock(&t->lock);
 			hawk_relax();
@@ -215,29 +227,43 @@ int hawk_space_leave(struct hawk_space *s, u32 tier)
 
 /* ---- growing ---- */
 
-static bool grant(struct hawk_space *s, u32 tier, struct hawk_grant *g)
+/*
+ * A chunk for the space: orphan @orphan, or HAWK_NONE: any; the tier is locked.
+ * Return: false: it may not have one.
+ */
+bool hawk_window_take(struct hawk_space *s, u32 tier, u32 orphan, struct hawk_grant *g)
 {
 	struct hawk_tier *t = &s->engine->tier[tier];
 	struct hawk_window *w = &s->win[tier];
+
+	hawk_assert_held(&t->lock);
+	if (w->owned >= w->limit || t->avail <= kept_back(t, w))
+		return false;
+	if (w->owned < w->quota_min) {
+		hawk_store(&t->reserved, t->reserved - 1);
+	} else if (w->claims) {
+		hawk_store(&w->claims, w->claims - 1);
+		hawk_store(&t->claimed, t->claimed - 1);
+	}
+	g->tier = tier;
+	g->slot = w->free_slot;
+	g->chunk = hawk_chunk_take(t, orphan);
+	w->free_slot = w->slot[g->slot] & ~HAWK_SLOT_FREE;
+	hawk_store(&w->slot[g->slot], HAWK_SLOT_GROWS);
+	hawk_store(&w->owned, w->owned + 1);
+	hawk_store(&w->growing, w->growing + 1);
+	if (t->pool && orphan == HAWK_NONE)
+		hawk_pool_granted(s, tier, g->chunk);
+	return true;
+}
+
+static bool grant(struct hawk_space *s, u32 tier, struct hawk_grant *g)
+{
+	struct hawk_tier *t = &s->engine->tier[tier];
 	bool ok;
 
 	hawk_lock(&t->lock);
-	ok = w->owned < w->limit && t->avail > kept_back(t, w);
-	if (ok) {
-		if (w->owned < w->quota_min) {
-			hawk_store(&t->reserved, t->reserved - 1);
-		} else if (w->claims) {
-			hawk_store(&w->claims, w->claims - 1);
-			hawk_store(&t->claimed, t->claimed - 1);
-		}
-		g->tier = tier;
-		g->slot = w->free_slot;
-		g->chunk = hawk_chunk_take(t);
-		w->free_slot = w->slot[g->slot] & ~HAWK_SLOT_FREE;
-		hawk_store(&w->slot[g->slot], HAWK_SLOT_GROWS);
-		hawk_store(&w->owned, w->owned + 1);
-		hawk_store(&w->growing, w->growing + 1);
-	}
+	ok = hawk_window_take(s, tier, HAWK_NONE, g);
 	hawk_unlock(&t->lock);
 	return ok;
 }
@@ -259,17 +285,22 @@ int hawk_space_grow(struct hawk_space *s, struct hawk_grant *g)
 	return -ENOENT;
 }
 
-/* Deal the frames of a new chunk, first to the bucket that asked. */
+/*
+ * Deal the frames of a new chunk, first to the bucket that asked; of an adopted one those
+ * that no block has.
+ */
 static void deal(struct hawk_space *s, const struct hawk_grant *g)
 {
 	u32 i, n, mask = s->nbuckets - 1, fpc = s->frames_per_chunk;
+	const struct hawk_frame *frame = &s->win[g->tier].frame[g->slot * fpc];
 
 	for (n = 0; n < s->nbuckets && n < fpc; n++) {
 		struct hawk_bucket *b = &s->bucket[(g->home + n) & mask];
 
 		hawk_lock(&b->lock);
 		for (i = n; i < fpc; i += s->nbuckets)
-			hawk_res_push(s, b, g->tier, g->slot * fpc + i);
+			if (hawk_load(&frame[i].block) == HAWK_NONE)
+				hawk_res_push(s, b, g->tier, g->slot * fpc + i);
 		hawk_unlock(&b->lock);
 	}
 	hawk_note_spares(s);

@@ -36,6 +36,12 @@ static u32 chain_find(struct hawk_space *s, u64 hash, const u8 *key)
 	return HAWK_NONE;
 }
 
+/* A key will be looked for soon. */
+void hawk_index_prefetch(const struct hawk_space *s, const u8 *key)
+{
+	hawk_prefetch(&s->key_head[key_hash(s, key) & s->key_mask]);
+}
+
 /* Return: 0 or -EEXIST. */
 int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *key)
 {
@@ -49,6 +55,8 @@ int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *ke
 	if (chain_find(s, hash, key) != HAWK_NONE) {
 		ret = -EEXIST;
 	} else {
+		if (hawk_learns(s))
+			hawk_ghost_back(s, blk, hash);
 		memcpy(hawk_block_key(s, blk), key, HAWK_KEY_BYTES);
 		blk->key_next = *head;
 		*head = hawk_block_nr(s, blk);
@@ -78,10 +86,40 @@ void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk)
 }
 
 /*
- * Find a block by key.
- * Return: the block with its home bucket locked, or NULL with nothing locked.
+ * What is known of the block with a key, without its lock.
+ * @g: out, if there is none: its ghost, if there is one
+ * Return: its number or HAWK_NONE.
  */
-struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key)
+u32 hawk_index_about(struct hawk_space *s, const u8 *key, u64 now, struct hawk_ghost *g)
+{
+	u64 hash = key_hash(s, key);
+	struct hawk_shard *sh = key_shard(s, hash);
+	u32 nr;
+
+	hawk_lock(&sh->lock);
+	nr = chain_find(s, hash, key);
+	if (nr == HAWK_NONE)
+		hawk_ghost_get(s->reuse, hash, now, g);
+	hawk_unlock(&sh->lock);
+	return nr;
+}
+
+/* A block is about to be forgotten: what was learnt of it is kept under its key. */
+void hawk_index_forget(struct hawk_space *s, struct hawk_block *blk)
+{
+	struct hawk_shard *sh;
+	u64 hash;
+
+	if (!hawk_learns(s) || !(blk->flags & HAWK_BF_KEY))
+		return;
+	hash = key_hash(s, hawk_block_key(s, blk));
+	sh = key_shard(s, hash);
+	hawk_lock(&sh->lock);
+	hawk_ghost_put(s, blk, hash);
+	hawk_unlock(&sh->lock);
+}
+
+static struct hawk_block *index_lock(struct hawk_space *s, const u8 *key, bool count)
 {
 	u64 hash = key_hash(s, key);
 	struct hawk_shard *sh = key_shard(s, hash);
@@ -97,7 +135,7 @@ struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key)
 		gen = blk->gen;
 		b = hawk_bucket_of(s, blk);
 	} else {
-		sh->misses++;
+		sh->misses += count;
 	}
 	hawk_unlock(&sh->lock);
 	if (!blk)
@@ -108,4 +146,19 @@ struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key)
 		return blk;
 	hawk_unlock(&b->lock);
 	return NULL;
+}
+
+/*
+ * Find a block by key.
+ * Return: the block with its home bucket locked, or NULL with nothing locked.
+ */
+struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key)
+{
+	return index_lock(s, key, true);
+}
+
+/* The same for the engine's own look-ups: no client has missed anything. */
+struct hawk_block *hawk_index_peek(struct hawk_space *s, const u8 *key)
+{
+	return index_lock(s, key, false);
 }

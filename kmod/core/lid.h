@@ -61,6 +61,16 @@ static inline u64 hawk_lid_block(u64 lid, u32 block_tokens)
 	return lid - hawk_lid_tok(lid) % block_tokens;
 }
 
+/* Hints of an item that contradict each other, and @arg without a reason for it. */
+static inline bool hawk_hints_ok(u32 flags, u64 arg)
+{
+	return !!(flags & HAWK_ITEM_PARENT) == !!arg &&
+	       (flags & (HAWK_ITEM_PARENT | HAWK_ITEM_ROOT)) !=
+		       (HAWK_ITEM_PARENT | HAWK_ITEM_ROOT) &&
+	       (flags & (HAWK_ITEM_TRANSIENT | HAWK_ITEM_PERSIST)) !=
+		       (HAWK_ITEM_TRANSIENT | HAWK_ITEM_PERSIST);
+}
+
 /* The full mixer (spec: a lone multiplication clusters on structured LIDs). */
 static inline u64 hawk_mix(u64 x)
 {

@@ -150,7 +150,7 @@ void hawk_lru_del(struct hawk_space *s, struct hawk_block *blk)
 
 void hawk_lru_touch(struct hawk_space *s, struct hawk_block *blk, u64 now)
 {
-	blk->atime = now;
+	hawk_block_used(blk, now);
 	if (blk->flags & HAWK_BF_LRU) {
 		hawk_lru_del(s, blk);
 		hawk_lru_add(s, blk);

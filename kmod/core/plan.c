@@ -76,8 +76,10 @@ static void write_done(struct hawk_space *s, struct hawk_block *blk, const struc
 		hawk_block_drop_flash(s, blk);
 	} else {
 		blk->flags |= HAWK_BF_FLASH | HAWK_BF_CRC;
+		hawk_store(&blk->hint, (blk->hint | HAWK_BH_COPY) & ~HAWK_BH_READ);
 		blk->crc = m->crc;
 		b->count[HAWK_N_EVICT_WRITE]++;
+		hawk_keep_wrote(s, blk);
 	}
 	if (!m->result && !keep && !blk->pins) {
 		hawk_block_event(blk, HAWK_EV_WRITTEN);

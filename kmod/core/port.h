@@ -16,6 +16,7 @@ enum hawk_lock_kind {
 	HAWK_LOCK_SHARD,
 	HAWK_LOCK_DEVICE,
 	HAWK_LOCK_SEQ,
+	HAWK_LOCK_BUDGET,
 };
 
 #ifdef __KERNEL__
@@ -24,6 +25,7 @@ enum hawk_lock_kind {
 #include <linux/bug.h>
 #include <linux/build_bug.h>
 #include <linux/compiler.h>
+#include <linux/crc32c.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/log2.h>
@@ -98,6 +100,9 @@ static inline void hawk_unlock(struct hawk_lock *x)
 #define hawk_wmb()		smp_wmb()
 #define hawk_random()		get_random_u64()
 
+/* State @crc of a CRC32C after @len more bytes; ~0 to begin, inverted at the end. */
+#define hawk_crc32c_more(crc, p, len)	crc32c(crc, p, len)
+
 /*
  * Sizes come from users: a table that does not fit is their -ENOMEM, no reason to
  * kill a process or to warn.  kvmalloc() itself refuses more than INT_MAX.
@@ -144,6 +149,8 @@ typedef int64_t s64;
 #define div_u64(a, b)	((u64)(a) / (u32)(b))
 #define check_add_overflow(a, b, d)	__builtin_add_overflow(a, b, d)
 #define check_mul_overflow(a, b, d)	__builtin_mul_overflow(a, b, d)
+#define U8_MAX		((u8)~0)
+#define S64_MAX		((s64)(~0ull >> 1))
 #ifndef ARRAY_SIZE
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #endif
@@ -220,6 +227,7 @@ static inline bool hawk_cas64(u64 *p, u64 old, u64 new)
 }
 
 u64 hawk_random(void);
+u32 hawk_crc32c_more(u32 crc, const void *p, size_t len);
 void *hawk_table_alloc(size_t n, size_t bytes);
 void hawk_table_free(void *p, size_t n, size_t bytes);
 

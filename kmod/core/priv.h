@@ -5,7 +5,7 @@
  * Locks, in the order in which they may be taken:
  *
  *	sequences (hawk_seqs.lock)
- *	bucket (two at most, by rising index)  >  index shard
+ *	bucket (two at most, by rising index)  >  index shard, budget of a flash tier
  *	tier
  *
  * A tier lock and that of the sequences are never taken with another lock held, nor is
@@ -14,7 +14,9 @@
 #ifndef HAWK_CORE_PRIV_H
 #define HAWK_CORE_PRIV_H
 
-#include "core.h"
+#include "budget.h"
+#include "pool.h"
+#include "reuse.h"
 
 #define HAWK_BUCKETS_DEFAULT	64
 #define HAWK_BUCKETS_MAX	512
@@ -30,17 +32,38 @@
 #define HAWK_NO_TIER		0xff
 #define HAWK_TIER_SLICE		1024	/* chunks looked at while others wait for a tier's lock */
 
-/* ---- tiers: chunks and who owns them (tier.c, grow.c) ---- */
+/* ---- tiers: chunks and who owns them (tier.c, grow.c, pool.c) ---- */
 
 enum hawk_chunk_state {
 	HAWK_CHUNK_FREE,	/* zeroed, on the free list */
 	HAWK_CHUNK_OWNED,	/* belongs to a space */
 	HAWK_CHUNK_DIRTY,	/* left its owner, the host must zero it */
+	HAWK_CHUNK_ORPHAN,	/* has blocks of a space that is not there, see pool.c */
 };
 
 struct hawk_chunk {
 	u32 next;		/* free list */
 	u8 state;
+};
+
+/* A chunk of a persistent pool. */
+struct hawk_pool_chunk {
+	u64 epoch;		/* of its record on flash */
+	u64 space;		/* hawk_identity_hash() of the space it is kept for, or 0 */
+	u32 prev;		/* orphans, the oldest first */
+	u32 next;
+};
+
+/* What makes a flash tier outlive its device.  Guarded by the tier's lock, but @clock. */
+struct hawk_pool {
+	u64 id;
+	u64 clock;		/* last epoch or generation that was given; atomic */
+	u64 header_off;		/* bytes */
+	u32 slot_bytes;
+	u32 norphans;
+	u32 oldest;		/* orphans, HAWK_NONE: none */
+	u32 youngest;
+	struct hawk_pool_chunk *chunk;
 };
 
 struct hawk_tier {
@@ -50,7 +73,7 @@ struct hawk_tier {
 	bool lost;		/* no block comes here any more; read without the lock */
 	u32 kind;
 	u32 nchunks;
-	u32 nfree;
+	u32 nfree;		/* chunks that a space may be given, orphans among them */
 	u32 ndirty;
 	u32 avail;		/* nfree, 0 if leaving; read without the lock as a hint */
 	u32 minima;		/* chunks of the minima of all spaces, at most nchunks */
@@ -60,9 +83,14 @@ struct hawk_tier {
 	u32 nspaces;		/* spaces with a quota here */
 	u32 free;		/* head of the free list */
 	struct hawk_chunk *chunk;
+	struct hawk_pool *pool;	/* persistent, or NULL; constant while a space is there */
+	u32 admit;		/* enum hawk_admit_mode; with the budget's lock */
+	u64 rated;		/* bytes per day that the drive stands, 0: not told; likewise */
+	struct hawk_budget budget;
 };
 
 struct hawk_engine {
+	bool learn;		/* some tier does not admit everything (hint) */
 	struct hawk_tier tier[HAWK_TIERS_MAX];
 };
 
@@ -85,11 +113,25 @@ struct hawk_frame {
 #define HAWK_PARKED	(HAWK_NONE - 1)
 
 /*
+ * What a space keeps in a persistent tier (keep.c).  @gen is guarded as the block is that
+ * has the frame, @dirty and @due are atomic.
+ */
+struct hawk_keep {
+	u64 *gen;		/* by frame: generation of the block in it, 0: none to be kept */
+	u64 *dirty;		/* bit per page of headers: to be written */
+	u64 space;		/* hawk_identity_hash(); constant */
+	u32 chunk_pages;	/* pages of a chunk that are used; constant */
+	u32 due;		/* hint: a bit is set */
+	bool forget;		/* its chunks are nobody's when it ends */
+};
+
+/*
  * What a space has of one tier.  Guarded by the tier's lock; all but the links of
  * free slots are read without it, as hints or as told in grow.c and drain.c.
  */
 struct hawk_window {
 	struct hawk_frame *frame;	/* nslots * frames_per_chunk */
+	struct hawk_keep *keep;	/* what it keeps there, or NULL */
 	u32 *slot;		/* chunk number by slot, or as below */
 	u32 nslots;		/* chunks it can make use of; constant */
 	u32 limit;		/* chunks it may own now: nslots, or 0 */
@@ -131,6 +173,7 @@ enum hawk_block_state {
 
 enum hawk_block_event {
 	HAWK_EV_ALLOC,
+	HAWK_EV_RESTORE,	/* found on flash */
 	HAWK_EV_PUT,
 	HAWK_EV_REWRITE,	/* unshare of a private block */
 	HAWK_EV_EVICT,		/* a write to flash starts */
@@ -150,6 +193,16 @@ enum hawk_block_event {
 #define HAWK_BF_MOVING		(1u << 2)	/* a WRITE or READ is in flight */
 #define HAWK_BF_LRU		(1u << 3)	/* on an LRU list of its bucket */
 #define HAWK_BF_CRC		(1u << 4)	/* crc is that of the flash copy */
+
+/* What is known of the block, from its maker (HAWK_ITEM_*) */
+#define HAWK_BH_PARENT		(1u << 0)	/* hawk_life.parent is set */
+#define HAWK_BH_TRANSIENT	(1u << 1)
+#define HAWK_BH_PERSIST		(1u << 2)
+#define HAWK_BH_TAIL		(1u << 3)
+#define HAWK_BH_ROOT		(1u << 4)
+#define HAWK_BH_TOLD		0x1fu		/* all of these */
+#define HAWK_BH_COPY		(1u << 5)	/* as HAWK_BF_FLASH, to be read without the lock */
+#define HAWK_BH_READ		(1u << 6)	/* was read from flash since it was written */
 
 /* Guarded, key included, by the lock of its home bucket; key_next by the index shard. */
 struct hawk_block {
@@ -172,10 +225,28 @@ struct hawk_block {
 	u8 flags;
 	u16 reads;		/* readers of fframe, which the block keeps meanwhile */
 	u8 hold;		/* not to be evicted while others can be, see elastic.c */
+	/* admit.c looks at these of a block's parent, and at its atime and state, unlocked */
+	u8 hint;		/* HAWK_BH_* */
+	u8 turn;		/* of its conversation, saturating; 0: not known */
+	u8 uses;		/* how often it was used, saturating */
 } __attribute__((aligned(64)));	/* one cache line: the key is kept apart */
 
 struct hawk_key {
 	u8 b[HAWK_KEY_BYTES];
+};
+
+/*
+ * What only the flash tier wants to know of a block: kept apart, so that hits need not
+ * touch it.  Guarded as the block is.
+ */
+struct hawk_life {
+	u8 parent[HAWK_KEY_BYTES];	/* key of the block before it, with HAWK_BH_PARENT */
+	u64 since;			/* when it came to host memory; away: its last use there */
+	u32 lot;			/* of its segment, as the upper half of a Q32.32; reuse.c */
+	u16 class;			/* when it left host memory, see reuse.h */
+	u8 depth;			/* of its segment, likewise */
+	bool away;			/* it left, and has not been asked for since */
+	bool came;			/* it came back after it had left as @class */
 };
 
 /*
@@ -218,6 +289,10 @@ enum hawk_counter {
 	HAWK_N_QUOTA,
 	HAWK_N_LENT,		/* popped here to be pushed elsewhere, where N_STEALS counts it */
 	HAWK_N_READS,		/* host frames taken for reloads */
+	HAWK_N_REFUSED,		/* may not go to flash, by HAWK_WHY_SCORE to _WARMER */
+	HAWK_N_FLASH_READ = HAWK_N_REFUSED + HAWK_WHY_WARMER - HAWK_WHY_SCORE + 1,
+				/* written blocks that were read, once each */
+	HAWK_N_UNREAD_DROP,	/* gone from flash without having been read */
 	HAWK_COUNTERS,
 };
 
@@ -262,6 +337,8 @@ struct hawk_space {
 	struct hawk_bucket *bucket;
 	struct hawk_block *block;
 	struct hawk_key *key;	/* by block, with HAWK_BF_KEY */
+	struct hawk_life *life;	/* by block; NULL in a space that had no flash when it was made */
+	struct hawk_reuse *reuse;	/* likewise */
 	struct hawk_map *map;
 	u32 *head;		/* LID chains; chain h is guarded by its bucket */
 	u32 *key_head;		/* key chains; guarded by their shard */
@@ -269,6 +346,9 @@ struct hawk_space {
 	u8 hold;		/* bit to hold new blocks of sequences with; 0: none are held */
 	u32 sinks;		/* of elastic residency, read without a lock */
 	u32 window;		/* likewise */
+	struct hawk_identity *identity;	/* whom chunks of pools are kept for, NULL: nobody */
+	u64 restored;		/* LIDs given to blocks found on flash */
+	struct hawk_recovery found;	/* both: written while nobody else uses the space */
 	u32 run_base;		/* sequence numbers of LIDs from here on are runs (seq.h) */
 	struct hawk_seqs *seqs;	/* NULL: none */
 };
@@ -405,13 +485,28 @@ static inline u64 hawk_vt(u32 tier, u32 gen, u32 frame)
 u32 hawk_good_tiers(const struct hawk_space *s);
 /* with the tier's lock */
 void hawk_chunk_free(struct hawk_tier *t, u32 chunk);
-u32 hawk_chunk_take(struct hawk_tier *t);
+u32 hawk_chunk_take(struct hawk_tier *t, u32 orphan);
 void hawk_chunk_dirty(struct hawk_tier *t, u32 chunk);
+
+/* pool.c: with the tier's lock, of a tier that has a pool, but hawk_pool_tick() */
+u64 hawk_pool_tick(struct hawk_pool *p);
+void hawk_pool_granted(struct hawk_space *s, u32 tier, u32 chunk);
+void hawk_pool_orphan(struct hawk_tier *t, u32 chunk);
+void hawk_pool_unlist(struct hawk_pool *p, u32 chunk);
+void hawk_pool_free(struct hawk_tier *t, u32 nchunks);
+
+/* keep.c */
+int hawk_keep_create(struct hawk_space *s, u32 tier);
+void hawk_keep_destroy(struct hawk_space *s, u32 tier);
+void hawk_keep_touch(struct hawk_keep *k, u32 frames_per_chunk, u32 frame);
+void hawk_keep_wrote(struct hawk_space *s, struct hawk_block *blk);
+void hawk_keep_lost(struct hawk_space *s, const struct hawk_block *blk);
 
 /* grow.c: a space's part in a tier */
 int hawk_window_join(struct hawk_space *s, u32 tier, bool insist);
 void hawk_window_return(struct hawk_space *s, u32 tier);
 bool hawk_window_has_room(struct hawk_space *s, u32 tier);
+bool hawk_window_take(struct hawk_space *s, u32 tier, u32 orphan, struct hawk_grant *g);
 u32 hawk_window_reach(struct hawk_space *s, u32 tier);
 void hawk_window_ask(struct hawk_space *s, u32 tier, u32 home);
 void hawk_window_starve(struct hawk_space *s, u32 tier);
@@ -505,6 +600,9 @@ enum hawk_take {
  */
 struct hawk_want {
 	struct hawk_plan *plan;	/* NULL: start no write */
+	u64 now;		/* of the operation, ns; 0: not told */
+	u64 score;		/* of the block asked about last, see admit.c */
+	u32 why;		/* enum hawk_reason: it was refused */
 	bool ahead;		/* writing ahead: displace nothing on flash */
 	bool spare;		/* a chunk drains: do not grow for it */
 	bool again;		/* there will be room after a move */
@@ -527,6 +625,8 @@ int hawk_spare_slot(struct hawk_space *s, struct hawk_bucket *b, u32 res, struct
 int hawk_room_error(struct hawk_space *s, struct hawk_bucket *b, int ret);
 int hawk_write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
 		     struct hawk_want *w);
+void hawk_evict_drop(struct hawk_space *s, struct hawk_block *blk, u32 why,
+		     const struct hawk_want *w);
 void hawk_evict_clean(struct hawk_space *s, struct hawk_block *blk, const struct hawk_want *w);
 
 /* drain.c */
@@ -536,10 +636,44 @@ int hawk_move_in(struct hawk_space *s, struct hawk_block *blk, struct hawk_want 
 void hawk_reload_start(struct hawk_space *s, struct hawk_block *blk, u32 tier, u32 frame,
 		       struct hawk_plan *plan);
 
+/* reuse.c: what comes back */
+int hawk_reuse_create(struct hawk_space *s);
+void hawk_reuse_destroy(struct hawk_space *s);
+void hawk_reuse_born(struct hawk_space *s, struct hawk_block *blk);
+void hawk_reuse_leave(struct hawk_space *s, struct hawk_block *blk, u64 now);
+void hawk_reuse_back(struct hawk_space *s, struct hawk_block *blk, u64 now);
+void hawk_block_used(struct hawk_block *blk, u64 now);
+u32 hawk_class(u32 hint, u32 uses, u32 turn, u32 depth);
+u32 hawk_depth_bin(u32 tok);
+u64 hawk_class_worth(const struct hawk_reuse *r, u32 class);
+bool hawk_ghost_get(struct hawk_reuse *r, u64 hash, u64 now, struct hawk_ghost *g);
+void hawk_ghost_put(struct hawk_space *s, const struct hawk_block *blk, u64 hash);
+void hawk_ghost_back(struct hawk_space *s, struct hawk_block *blk, u64 hash);
+
+static inline u32 hawk_class_of(const struct hawk_space *s, const struct hawk_block *blk)
+{
+	return hawk_class(blk->hint, blk->uses, blk->turn, s->life[hawk_block_nr(s, blk)].depth);
+}
+
+/* Is anything to be decided, so that it pays to learn? */
+static inline bool hawk_learns(const struct hawk_space *s)
+{
+	return s->reuse && hawk_load(&s->engine->learn);
+}
+
+/* The simulator's own rule, in its build of the engine. */
+#ifdef HAWK_COUNT_EVENTS
+extern bool (*hawk_admit_hook)(struct hawk_space *s, struct hawk_block *blk);
+#endif
+
 /* index.c: key -> block */
+void hawk_index_prefetch(const struct hawk_space *s, const u8 *key);
 int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *key);
 void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk);
 struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key);
+struct hawk_block *hawk_index_peek(struct hawk_space *s, const u8 *key);
+u32 hawk_index_about(struct hawk_space *s, const u8 *key, u64 now, struct hawk_ghost *g);
+void hawk_index_forget(struct hawk_space *s, struct hawk_block *blk);
 
 /* seqrun.c: LIDs of sequences, see there */
 void hawk_run_count(struct hawk_space *s, u64 lid, int n);

@@ -64,6 +64,12 @@ static int window_init(struct hawk_space *s, const struct hawk_space_params *p, 
 	}
 	for (i = 0; i < nslots; i++)
 		w->slot[i] = HAWK_SLOT_FREE | (i + 1 < nslots ? i + 1 : HAWK_SLOT_END);
+	if (s->identity && t->pool) {
+		if (s->block_bytes < t->pool->slot_bytes)
+			return -EINVAL;
+		if (hawk_keep_create(s, tier))
+			return -ENOMEM;
+	}
 	return hawk_window_join(s, tier, p->insist);
 }
 
@@ -119,7 +125,7 @@ static void slots_deal(struct hawk_space *s)
 	memset(s->key_head, 0xff, sizeof(*s->key_head) * ((size_t)s->key_mask + 1));
 }
 
-static int tables_alloc(struct hawk_space *s)
+static int tables_alloc(struct hawk_space *s, bool flash)
 {
 	s->bucket = hawk_table_alloc(s->nbuckets, sizeof(*s->bucket));
 	s->block = hawk_table_alloc(s->max_blocks, sizeof(*s->block));
@@ -130,7 +136,10 @@ static int tables_alloc(struct hawk_space *s)
 	s->shard = hawk_table_alloc(HAWK_INDEX_SHARDS, sizeof(*s->shard));
 	if (!s->bucket || !s->block || !s->key || !s->map || !s->head || !s->key_head || !s->shard)
 		return -ENOMEM;
-	return 0;
+	if (!flash)
+		return 0;
+	s->life = hawk_table_alloc(s->max_blocks, sizeof(*s->life));
+	return s->life ? hawk_reuse_create(s) : -ENOMEM;
 }
 
 static void tables_free(struct hawk_space *s)
@@ -140,6 +149,7 @@ static void tables_free(struct hawk_space *s)
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		struct hawk_window *w = &s->win[t];
 
+		hawk_keep_destroy(s, t);
 		hawk_table_free(w->slot, w->nslots, sizeof(*w->slot));
 		hawk_table_free(w->frame, (size_t)w->nslots * s->frames_per_chunk,
 				sizeof(*w->frame));
@@ -149,14 +159,36 @@ static void tables_free(struct hawk_space *s)
 	for (i = 0; s->shard && i < HAWK_INDEX_SHARDS; i++)
 		hawk_lock_fini(&s->shard[i].lock);
 	hawk_seqs_destroy(s);
+	hawk_table_free(s->identity, 1, sizeof(*s->identity));
 	hawk_table_free(s->bucket, s->nbuckets, sizeof(*s->bucket));
 	hawk_table_free(s->block, s->max_blocks, sizeof(*s->block));
 	hawk_table_free(s->key, s->max_blocks, sizeof(*s->key));
+	hawk_table_free(s->life, s->max_blocks, sizeof(*s->life));
+	hawk_reuse_destroy(s);
 	hawk_table_free(s->map, s->max_maps, sizeof(*s->map));
 	hawk_table_free(s->head, 1u << s->log2_heads, sizeof(*s->head));
 	hawk_table_free(s->key_head, (size_t)s->key_mask + 1, sizeof(*s->key_head));
 	hawk_table_free(s->shard, HAWK_INDEX_SHARDS, sizeof(*s->shard));
 	hawk_table_free(s, 1, sizeof(*s));
+}
+
+static int identity_set(struct hawk_space *s, const struct hawk_identity *id)
+{
+	s->identity = hawk_table_alloc(1, sizeof(*s->identity));
+	if (!s->identity)
+		return -ENOMEM;
+	*s->identity = *id;
+	return 0;
+}
+
+static bool has_flash(const struct hawk_engine *e, const struct hawk_space_params *p)
+{
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (p->quota_max[t] && e->tier[t].kind == HAWK_TIER_BLK)
+			return true;
+	return false;
 }
 
 static void windows_return(struct hawk_space *s)
@@ -203,13 +235,18 @@ int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
 	s->run_base = HAWK_NONE;
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		s->win[t].drain = HAWK_NONE;
+	if (p->identity) {
+		ret = identity_set(s, p->identity);
+		if (ret)
+			goto err_return;
+	}
 	/* first, so that who is refused has not had the large tables made in vain */
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		ret = p->quota_max[t] ? window_init(s, p, t) : 0;
 		if (ret)
 			goto err_return;
 	}
-	ret = tables_alloc(s);
+	ret = tables_alloc(s, has_flash(e, p));
 	if (!ret && p->seqs)
 		ret = hawk_seqs_create(s, p);
 	if (ret)

@@ -38,12 +38,24 @@ void hawk_space_stats(struct hawk_space *s, struct hawk_stats *st)
 	st->steals = sum[HAWK_N_STEALS];
 	st->nospace = sum[HAWK_N_NOSPACE];
 	st->quota = sum[HAWK_N_QUOTA];
+	st->refused_score = sum[HAWK_N_REFUSED];
+	st->refused_budget = sum[HAWK_N_REFUSED + HAWK_WHY_BUDGET - HAWK_WHY_SCORE];
+	st->refused_parent = sum[HAWK_N_REFUSED + HAWK_WHY_PARENT - HAWK_WHY_SCORE];
+	st->refused_rule = sum[HAWK_N_REFUSED + HAWK_WHY_RULE - HAWK_WHY_SCORE];
+	st->refused_full = sum[HAWK_N_REFUSED + HAWK_WHY_WARMER - HAWK_WHY_SCORE];
+	st->flash_read = sum[HAWK_N_FLASH_READ];
+	st->flash_unread = sum[HAWK_N_UNREAD_DROP];
 	st->misses = 0;
 	for (i = 0; i < HAWK_INDEX_SHARDS; i++) {
 		hawk_lock(&s->shard[i].lock);
 		st->misses += s->shard[i].misses;
 		hawk_unlock(&s->shard[i].lock);
 	}
+	st->recovered = s->found.blocks;
+	st->recover_corrupt = s->found.corrupt;
+	st->recover_stale = s->found.stale;
+	st->recover_no_parent = s->found.no_parent;
+	st->recover_no_room = s->found.no_room;
 	for (i = 0; i < HAWK_TIERS_MAX; i++)
 		st->chunks[i] = hawk_load(&s->win[i].owned);
 }

@@ -4,7 +4,8 @@
  *
  * FREE -> OWNED (a space grows) -> DIRTY (the space ended, or the chunk was taken from
  * it) -> FREE (the host zeroed it).  A chunk whose memory the host could not provide
- * goes from OWNED back to FREE.  Who may have a free chunk is told in grow.c.
+ * goes from OWNED back to FREE.  Who may have a free chunk is told in grow.c; persistent
+ * tiers have one state more (pool.c).
  */
 #include "priv.h"
 
@@ -18,6 +19,8 @@ struct hawk_engine *hawk_engine_create(void)
 	for (i = 0; i < HAWK_TIERS_MAX; i++) {
 		hawk_lock_init(&e->tier[i].lock);
 		hawk_lock_name(&e->tier[i].lock, HAWK_LOCK_TIER);
+		hawk_lock_init(&e->tier[i].budget.lock);
+		hawk_lock_name(&e->tier[i].budget.lock, HAWK_LOCK_BUDGET);
 	}
 	return e;
 }
@@ -30,8 +33,10 @@ void hawk_engine_destroy(struct hawk_engine *e)
 		return;
 	for (i = 0; i < HAWK_TIERS_MAX; i++) {
 		hawk_assert(!e->tier[i].nspaces);
+		hawk_pool_free(&e->tier[i], e->tier[i].nchunks);
 		hawk_table_free(e->tier[i].chunk, e->tier[i].nchunks, sizeof(struct hawk_chunk));
 		hawk_lock_fini(&e->tier[i].lock);
+		hawk_lock_fini(&e->tier[i].budget.lock);
 	}
 	hawk_table_free(e, 1, sizeof(*e));
 }
@@ -79,6 +84,9 @@ int hawk_tier_add(struct hawk_engine *e, u32 kind, u32 chunks, u32 *tier)
 	hawk_store(&t->claimed, 0);
 	t->insisting = 0;
 	t->free = 0;
+	t->admit = HAWK_ADMIT_REUSE;
+	t->rated = 0;
+	hawk_budget_clear(&t->budget);
 	t->present = true;
 	hawk_unlock(&t->lock);
 	*tier = id;
@@ -109,6 +117,7 @@ int hawk_tier_remove(struct hawk_engine *e, u32 tier)
 	hawk_store(&t->avail, 0);
 	t->present = false;
 	hawk_unlock(&t->lock);
+	hawk_pool_free(t, n);
 	hawk_table_free(chunk, n, sizeof(*chunk));
 	return 0;
 }
@@ -180,6 +189,8 @@ void hawk_tier_clean(struct hawk_engine *e, u32 tier, u32 chunk)
 	hawk_lock(&t->lock);
 	if (chunk < t->nchunks && t->chunk[chunk].state == HAWK_CHUNK_DIRTY) {
 		t->ndirty--;
+		if (t->pool)
+			t->pool->chunk[chunk].space = 0;
 		hawk_chunk_free(t, chunk);
 	}
 	hawk_unlock(&t->lock);
@@ -238,13 +249,21 @@ void hawk_chunk_free(struct hawk_tier *t, u32 chunk)
 	hawk_store(&t->avail, t->leaving ? 0 : t->nfree);
 }
 
-/* There is a free one, and the tier does not leave. */
-u32 hawk_chunk_take(struct hawk_tier *t)
+/*
+ * Orphan @orphan; or HAWK_NONE: a free one, or if there is none the oldest orphan.  There is
+ * one, and the tier does not leave.
+ */
+u32 hawk_chunk_take(struct hawk_tier *t, u32 orphan)
 {
 	u32 chunk = t->free;
 
 	hawk_assert_held(&t->lock);
-	t->free = t->chunk[chunk].next;
+	if (orphan == HAWK_NONE && chunk != HAWK_NONE) {
+		t->free = t->chunk[chunk].next;
+	} else {
+		chunk = orphan == HAWK_NONE ? t->pool->oldest : orphan;
+		hawk_pool_unlist(t->pool, chunk);
+	}
 	t->chunk[chunk].state = HAWK_CHUNK_OWNED;
 	t->nfree--;
 	hawk_store(&t->avail, t->nfree);

@@ -2,6 +2,14 @@
 
 TESTS_E2E += $(wildcard tests/e2e/*.t)
 
+## make powercut-long	200 power cuts of a VM that writes to a pool
+.PHONY: powercut-long
+powercut-long:
+	@tools/setup/install-deps build module lab test
+	@$(MAKE) --no-print-directory all tests module-6.1
+	@HAWK_POWERCUTS=200 $(PROVE) tests/e2e/powercut-vm.t
+CHECK_LONG += powercut-long
+
 ## abi-dump	enter what is new in uapi/hawk.h into the frozen ABI (tests/e2e/abi.t)
 .PHONY: abi-dump
 abi-dump:

@@ -100,6 +100,7 @@ def build_broken(folder, name, wrong, right):
     objects = [obj for where in ("counted/kmod/core", "tools/hawk-sim")
                for obj in sorted((TOP / "build/obj" / where).glob("*.o"))
                if obj.name != f"{broken.stem}.o"]
+    objects.append(TOP / "build/obj/libhawk/crc32c.o")
     program = broken.with_suffix("")
     subprocess.run([*cc, "-o", program, broken, *objects, "-ljansson"], check=True)
     return program

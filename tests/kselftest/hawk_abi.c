@@ -48,7 +48,8 @@ struct call {
 /* command, structure, last member of its first version, flags, needs, reserved members */
 static const struct call calls[] = {
 	CALL(HAWK_IOC_QUERY, hawk_query, frame_align, 0, 0),
-	CALL(HAWK_IOC_TIER_ADD, hawk_tier_add, tier, 0, ADMIN, AT(hawk_tier_add, reserved)),
+	CALL(HAWK_IOC_TIER_ADD, hawk_tier_add, tier, HAWK_TIER_PERSIST, ADMIN,
+	     AT(hawk_tier_add, reserved)),
 	CALL(HAWK_IOC_TIER_REMOVE, hawk_tier_remove, reserved,
 	     HAWK_TIER_FORCE | HAWK_TIER_REOPEN, ADMIN, AT(hawk_tier_remove, reserved)),
 	CALL(HAWK_IOC_TIER_INFO, hawk_tier_info, io_errors, 0, 0, AT(hawk_tier_info, reserved)),
@@ -80,6 +81,8 @@ static const struct call calls[] = {
 	CALL(HAWK_IOC_SEQ_MAP, hawk_seq_map, gen, 0, SPACE),
 	CALL(HAWK_IOC_ELASTIC, hawk_elastic, cycles, HAWK_ELASTIC_SET, SPACE,
 	     AT(hawk_elastic, reserved)),
+	CALL(HAWK_IOC_TIER_ADMIT, hawk_tier_admit, reserved, HAWK_ADMIT_SET, 0,
+	     AT(hawk_tier_admit, reserved), AT(hawk_tier_admit, reserved) + 4),
 	BATCH(HAWK_IOC_ALLOC, HAWK_BATCH_NOWAIT, WRITE),
 	BATCH(HAWK_IOC_PUT, HAWK_BATCH_KEEP_PIN, WRITE),
 	BATCH(HAWK_IOC_LOOKUP, HAWK_BATCH_LEASE, 0),

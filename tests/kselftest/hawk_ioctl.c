@@ -69,6 +69,10 @@ TEST_F(hawk, tier_add_host_rejects)
 	EXPECT_EQ(-EINVAL, dev_call(self->ctl, HAWK_IOC_TIER_ADD, &add));
 	add = ok, add.path_len = 1;
 	EXPECT_EQ(-EINVAL, dev_call(self->ctl, HAWK_IOC_TIER_ADD, &add));
+	add = ok, add.flags = HAWK_TIER_PERSIST;
+	EXPECT_EQ(-EINVAL, dev_call(self->ctl, HAWK_IOC_TIER_ADD, &add));
+	add = ok, add.flags = 1u << 1;
+	EXPECT_EQ(-EOPNOTSUPP, dev_call(self->ctl, HAWK_IOC_TIER_ADD, &add));
 	add = ok, add.bytes = 1ull << 50;
 	EXPECT_EQ(-ENOMEM, dev_call(self->ctl, HAWK_IOC_TIER_ADD, &add));
 }
@@ -124,6 +128,43 @@ TEST_F(hawk, tier_add_file)
 	free(path);
 	EXPECT_EQ(-ENOTBLK, blk_add(self->ctl, "/dev/null", 0, &tier));
 	EXPECT_EQ(-ENOTBLK, blk_add(self->ctl, test_dir(), 0, &tier));
+}
+
+static int pool_add(int fd, const char *path, uint64_t bytes)
+{
+	struct hawk_tier_add add = {
+		.size = sizeof(add), .kind = HAWK_TIER_BLK, .node = -1, .bytes = bytes,
+		.path = (uintptr_t)path, .path_len = strlen(path) + 1, .flags = HAWK_TIER_PERSIST,
+	};
+
+	return dev_call(fd, HAWK_IOC_TIER_ADD, &add);
+}
+
+/* What is no pool is not used as one; tests/e2e/flash-vm.t has those that are. */
+TEST_F(hawk, tier_add_no_pool)
+{
+	uint32_t tier;
+	char *path;
+	int fd;
+
+	if (!test_dir())
+		SKIP(return, "HAWK_TEST_DIR is not set");
+	path = temp_file("nopool", 8 * MIB);
+	ASSERT_NE(NULL, path);
+	EXPECT_EQ(-ENOENT, pool_add(self->ctl, path, 0));
+	EXPECT_EQ(-EINVAL, pool_add(self->ctl, path, 4 * MIB));
+	ASSERT_EQ(0, truncate(path, 4096));
+	EXPECT_EQ(-ENOENT, pool_add(self->ctl, path, 0));
+	/* it was one, and both superblocks are damaged: nobody may overwrite it by chance */
+	ASSERT_EQ(0, truncate(path, 8 * MIB));
+	fd = open(path, O_WRONLY);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(8, pwrite(fd, "HAWKPOOL", 8, 0));
+	close(fd);
+	EXPECT_EQ(-EILSEQ, pool_add(self->ctl, path, 0));
+	EXPECT_EQ(-EEXIST, blk_add(self->ctl, path, 0, &tier));
+	unlink(path);
+	free(path);
 }
 
 /* Two tiers on one file would overwrite each other, whatever names it has. */
@@ -375,7 +416,7 @@ TEST_F(hawk, item_rejects)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(op) / sizeof(op[0]); i++) {
-		it = (struct hawk_item){ .lid = LID(0), .flags = 1u << 31 };
+		it = (struct hawk_item){ .lid = LID(0), .flags = 1u << 15 };
 		EXPECT_EQ(-EOPNOTSUPP, one(self->fd, op[i].cmd, 0, &it)) TH_LOG("%u", i);
 		it = key_item(1);
 		it.arg = op[i].arg ? LID(1) : 0;
@@ -392,6 +433,36 @@ TEST_F(hawk, item_rejects)
 				TH_LOG("arg: %u", i);
 		}
 	}
+}
+
+TEST_F(hawk, hints)
+{
+	static const uint32_t bad[] = {
+		HAWK_ITEM_PARENT | HAWK_ITEM_ROOT, HAWK_ITEM_TRANSIENT | HAWK_ITEM_PERSIST,
+	};
+	uint8_t parent[HAWK_KEY_BYTES] = { 7 };
+	struct hawk_item it;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		it = (struct hawk_item){ .lid = LID(0), .flags = bad[i] };
+		it.arg = bad[i] & HAWK_ITEM_PARENT ? (uintptr_t)parent : 0;
+		EXPECT_EQ(-EINVAL, one(self->fd, HAWK_IOC_ALLOC, 0, &it)) TH_LOG("%u", i);
+		it.status = 0;
+		EXPECT_EQ(-EINVAL, one(self->fd, HAWK_IOC_PUT, 0, &it)) TH_LOG("%u", i);
+	}
+	it = (struct hawk_item){ .lid = LID(0), .flags = HAWK_ITEM_PARENT };
+	EXPECT_EQ(-EINVAL, one(self->fd, HAWK_IOC_ALLOC, 0, &it));
+	it.arg = 8;	/* where there is no memory */
+	EXPECT_EQ(-EFAULT, one(self->fd, HAWK_IOC_ALLOC, 0, &it));
+	it.flags |= HAWK_ITEM_TAIL | HAWK_ITEM_TURN(65535);
+	it.arg = (uintptr_t)parent;
+	EXPECT_EQ(0, one(self->fd, HAWK_IOC_ALLOC, 0, &it));
+	it.flags = HAWK_ITEM_ROOT | HAWK_ITEM_PERSIST | HAWK_ITEM_TURN(1);
+	it.arg = 0;
+	EXPECT_EQ(0, one(self->fd, HAWK_IOC_PUT, 0, &it));
+	it = (struct hawk_item){ .lid = LID(0), .flags = HAWK_ITEM_TAIL };
+	EXPECT_EQ(-EOPNOTSUPP, one(self->fd, HAWK_IOC_GET, 0, &it));
 }
 
 TEST_F(hawk, alloc_put_get)

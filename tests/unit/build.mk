@@ -3,7 +3,8 @@
 # Unit tests of the engine, core_*.c.  Tests of other parts live here too and are
 # added by the build.mk of the part that they test.
 
-CORE_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard kmod/core/*.c) libhawk/port_user.c)
+CORE_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard kmod/core/*.c) libhawk/port_user.c \
+				       libhawk/crc32c.c)
 CORE_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%, \
 		$(filter-out %_host.c,$(wildcard tests/unit/core_*.c)))
 
@@ -19,7 +20,10 @@ $(CORE_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
 $(filter $(BUILD)/tests/core_seq% $(BUILD)/tests/core_elastic,$(CORE_TESTS)): \
 		$(BUILD)/obj/tests/unit/core_seq_host.o
 
-$(COUNTED_TESTS): $(COUNTED_CORE_OBJS) $(BUILD)/obj/libhawk/port_user.o
+$(filter $(BUILD)/tests/core_pool%,$(CORE_TESTS)): $(BUILD)/obj/tests/unit/core_pool_host.o
+
+$(COUNTED_TESTS): $(COUNTED_CORE_OBJS) $(BUILD)/obj/libhawk/port_user.o \
+		  $(BUILD)/obj/libhawk/crc32c.o
 
 # core_state watches the engine's assertions, too
 $(BUILD)/tests/core_state: LDFLAGS_COMMON += -Wl,--wrap=hawk_assert_fail

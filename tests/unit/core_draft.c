@@ -3,6 +3,7 @@
  * core_draft.c - the size of a ring of draft slots
  */
 #include "core_host.h"
+#include "../../kmod/core/draft.h"
 
 static struct hawk_draft_layout layout(u32 block_bytes, u32 layers, u32 heads, u32 slots)
 {

@@ -93,7 +93,8 @@ static void names_of_a_block(void **state)
 	p.quota_max[host_tier(&h, HAWK_TIER_HOST, 1)] = 1;
 	s = host_space(&h, &p);
 	assert_int_equal(host_alloc(&h, s, HAWK_LID(0, 1, 1, 16), NULL, 1, &vt), -EINVAL);
-	assert_int_equal(hawk_block_put(s, HAWK_LID(0, 1, 1, 16), NULL, false, 1), -EINVAL);
+	assert_int_equal(hawk_block_put(s, HAWK_LID(0, 1, 1, 16), NULL, false, 1), -ENOENT);
+	assert_int_equal(hawk_block_put(s, HAWK_LID(0, 0, 0, 15), NULL, false, 1), -EINVAL);
 	assert_int_equal(hawk_block_free(s, 0), -EINVAL);
 	assert_int_equal(host_fill(&h, s, ~0ull, NULL, 9, 1), 0);
 	assert_int_equal(hawk_block_fork(s, ~0ull, HAWK_LID(0, 0, 0, 0)), -EINVAL);

@@ -357,6 +357,17 @@ static int lid_any(struct model *m, int o)
 	return -1;
 }
 
+/* What is known of a block, true or not: it changes what is kept, not what is right. */
+static void op_hint(struct model *m, u64 lid, bool filling)
+{
+	u32 hints = HAWK_ITEM_TURN(below(300)) | below(2) * HAWK_ITEM_TAIL |
+		    below(2) * HAWK_ITEM_TRANSIENT | below(2) * HAWK_ITEM_PARENT;
+	u8 parent[HAWK_KEY_BYTES];
+
+	key_of(parent, below(KEYS));
+	EXPECT(hawk_block_hint(m->s, lid, hints | 1u << 31, parent) == (filling ? 0 : -EINVAL));
+}
+
 static void op_put(struct model *m)
 {
 	int pin = slot_used(m->pin), o = pin < 0 ? -1 : m->pin[pin], k, want, ret;
@@ -375,6 +386,8 @@ static void op_put(struct model *m)
 		want = -EINVAL;
 	else if (k >= 0 && m->key[k] >= 0 && m->key[k] != o)
 		want = -EEXIST;
+	if (below(2))
+		op_hint(m, lid_of(lid_any(m, o)), m->obj[o].filling);
 	ret = hawk_block_put(m->s, lid_of(lid_any(m, o)), k < 0 ? NULL : key, keep, ++t.now);
 	EXPECT(ret == want);
 	if (ret == -EINVAL)
@@ -762,6 +775,20 @@ static void op_leave(struct model *m)
 	t.left++;
 }
 
+/* The operator changes what may be written to flash. */
+static void op_budget(struct model *m)
+{
+	struct hawk_tier_admit a = {
+		.flags = HAWK_ADMIT_SET, .tier = 2, .mode = below(HAWK_ADMIT_FORMULA + 1),
+		.budget_bytes = below(3) ? (u64)below(64) << 17 : 1ull << 40,
+		.period_ns = 128 + below(100000),
+	};
+	int ret = hawk_tier_admit(t.h.e, &a, t.now);
+
+	(void)m;
+	EXPECT(!ret || ret == -ENOENT);
+}
+
 static void op_step(struct model *m)
 {
 	u32 n = 1 + below(4);
@@ -785,6 +812,7 @@ static const struct {
 	{ op_pin, 10 }, { op_reload, 10 }, { op_fork, 5 }, { op_unshare, 5 }, { op_free, 12 },
 	{ op_key_free, 1 }, { op_writeback, 2 }, { op_step, 24 }, { op_drain, 1 },
 	{ op_late, 4 }, { op_unstick, 1 }, { op_shrink, 6 }, { op_unclaim, 1 }, { op_leave, 1 },
+	{ op_budget, 1 },
 };
 
 /* ---- checks ---- */

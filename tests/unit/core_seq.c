@@ -5,6 +5,7 @@
  * A block has 4 tokens, a row 2 blocks.  core_seq_random.c has all of it at random.
  */
 #include "core_seq_host.h"
+#include "../../kmod/core/draft.h"
 #include "../../kmod/core/elastic.h"
 
 #define MAP_MAX	64

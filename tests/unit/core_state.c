@@ -17,6 +17,7 @@ static const struct transition {
 	u8 from, ev, to;
 } legal[] = {
 	{ HAWK_BLOCK_FREE, HAWK_EV_ALLOC, HAWK_BLOCK_FILLING },
+	{ HAWK_BLOCK_FREE, HAWK_EV_RESTORE, HAWK_BLOCK_FLASH },
 	{ HAWK_BLOCK_FILLING, HAWK_EV_PUT, HAWK_BLOCK_READY },
 	{ HAWK_BLOCK_FILLING, HAWK_EV_END, HAWK_BLOCK_DYING },
 	{ HAWK_BLOCK_READY, HAWK_EV_REWRITE, HAWK_BLOCK_FILLING },
@@ -95,6 +96,8 @@ struct walk {
 	struct host h;
 	struct hawk_space *s;
 	u64 before[HAWK_BLOCK_STATES][HAWK_BLOCK_EVENTS];	/* counts at the last look */
+	struct hawk_super super;
+	struct hawk_record record;
 	u32 nr;		/* block under observation */
 	u64 now;
 };
@@ -118,11 +121,32 @@ static void went(struct walk *w, u32 from, u32 ev)
 	host_check(w->s);
 }
 
+static const struct hawk_identity owner = {
+	.name = "walk", .block_bytes = 1 << 20, .block_tokens = 16, .layers = 1, .head_groups = 1,
+};
+
+/* What a pool of two chunks says of the second one. */
+static struct hawk_super pool_open(struct walk *w, u32 tier, struct hawk_record *r)
+{
+	struct hawk_super s = { .slot_bytes = 65536, .bytes = 4 * HAWK_CHUNK_BYTES, .seq = 1 };
+	u8 p[HAWK_RECORD_BYTES];
+
+	*r = (struct hawk_record){ .epoch = 7, .chunk = 1, .kept = true, .owner = owner };
+	assert_int_equal(hawk_super_layout(&s), 0);
+	hawk_record_encode(r, hawk_pool_id(&s), p);
+	assert_int_equal(hawk_record_decode(p, hawk_pool_id(&s), 1, r), 0);
+	assert_int_equal(hawk_pool_open(w->h.e, tier, &s), 0);
+	assert_int_equal(hawk_pool_load(w->h.e, tier, r), 0);
+	hawk_pool_loaded(w->h.e, tier);
+	return s;
+}
+
 /* One bucket, two host frames, four flash frames. */
 static void walk_init(struct walk *w)
 {
 	struct hawk_space_params p = {
 		.block_bytes = 1 << 20, .block_tokens = 16, .max_blocks = 8, .buckets = 1,
+		.identity = &owner,
 	};
 
 	memset(w, 0, sizeof(*w));
@@ -131,6 +155,7 @@ static void walk_init(struct walk *w)
 	host_init(&w->h, 3);
 	p.quota_max[host_tier(&w->h, HAWK_TIER_HOST, 1)] = 1;
 	p.quota_max[host_tier(&w->h, HAWK_TIER_BLK, 2)] = 2;
+	w->super = pool_open(w, 1, &w->record);
 	w->s = host_space(&w->h, &p);
 }
 
@@ -331,6 +356,28 @@ static void walk_reloading(struct walk *w)
 	clear(w);
 }
 
+/* A block that was there before its space. */
+static void walk_restore(struct walk *w)
+{
+	struct hawk_header h = {
+		.epoch = 7, .gen = 8, .space = w->record.space, .bytes = 1 << 20, .key = { 1 },
+	};
+	u8 headers[2 * HAWK_HEADER_BYTES] = { 0 };
+	struct hawk_ref ref;
+	u64 lid, vt;
+
+	hawk_header_encode(&h, hawk_pool_id(&w->super), headers);
+	assert_int_equal(hawk_pool_next_orphan(w->s, 1, HAWK_NONE), 1);
+	assert_int_equal(hawk_space_adopt(w->s, 1, &w->record, headers, ++w->now), 0);
+	assert_int_equal(hawk_block_find(w->s, h.key, false, ++w->now, &lid, &vt, &ref), 0);
+	w->nr = ref.block;
+	went(w, HAWK_BLOCK_FREE, HAWK_EV_RESTORE);
+	pin(w, lid, -EAGAIN);
+	assert_int_equal(hawk_block_put(w->s, lid, NULL, false, ++w->now), -EINVAL);
+	assert_int_equal(hawk_block_free(w->s, lid), 0);
+	went(w, HAWK_BLOCK_FLASH, HAWK_EV_END);
+}
+
 static void walk_end(struct walk *w)
 {
 	assert_int_equal(asserts, 0);
@@ -339,7 +386,7 @@ static void walk_end(struct walk *w)
 }
 
 static const char * const events[HAWK_BLOCK_EVENTS] = {
-	[HAWK_EV_ALLOC] = "alloc", [HAWK_EV_PUT] = "put", [HAWK_EV_REWRITE] = "rewrite",
+	[HAWK_EV_ALLOC] = "alloc", [HAWK_EV_RESTORE] = "restore", [HAWK_EV_PUT] = "put", [HAWK_EV_REWRITE] = "rewrite",
 	[HAWK_EV_EVICT] = "evict", [HAWK_EV_EVICT_CLEAN] = "clean",
 	[HAWK_EV_WRITTEN] = "written", [HAWK_EV_KEPT] = "kept", [HAWK_EV_RELOAD] = "reload",
 	[HAWK_EV_LOADED] = "loaded", [HAWK_EV_CANCELED] = "canceled", [HAWK_EV_END] = "end",
@@ -373,6 +420,7 @@ static void every_transition(void **state)
 
 	(void)state;
 	walk_init(&w);
+	walk_restore(&w);
 	walk_filling(&w);
 	walk_ready(&w);
 	walk_evicting(&w);

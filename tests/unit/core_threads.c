@@ -532,6 +532,10 @@ static void spaces_begin(void)
 		p.quota_max[tier] = 4;
 		p.quota_min[tier] = 1;
 	}
+	/* so that it is learnt what comes back */
+	assert_int_equal(hawk_tier_admit(t.h.e, &(struct hawk_tier_admit) {
+				 .flags = HAWK_ADMIT_SET, .tier = 1, .budget_bytes = 1ull << 50,
+			 }, 0), 0);
 	t.s = host_space(&t.h, &p);
 	t.other = host_space(&t.h, &p);
 }

@@ -296,6 +296,37 @@ static int one(int (*call)(struct hawk_kv *, struct hawk_item *, unsigned int), 
 	return it.status;
 }
 
+/* Hints go with ALLOC and PUT, and not against each other. */
+static void hints(void **state)
+{
+	uint8_t parent[HAWK_KEY_BYTES] = { 7 };
+	struct hawk_item it = { .lid = fx_lid(0), .flags = HAWK_ITEM_PARENT };
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 8 * MIB);
+	assert_int_equal(one(hawk_pin, &f, (struct hawk_item) { .flags = HAWK_ITEM_TAIL }),
+			 -EOPNOTSUPP);
+	assert_int_equal(hawk_alloc(f.kv, &it, 1, NULL), 0);
+	assert_int_equal(it.status, -EINVAL);		/* where is it? */
+	it.arg = (uintptr_t)parent;
+	it.flags = HAWK_ITEM_PARENT | HAWK_ITEM_ROOT;
+	assert_int_equal(hawk_alloc(f.kv, &it, 1, NULL), 0);
+	assert_int_equal(it.status, -EINVAL);
+	it.flags = HAWK_ITEM_PARENT | HAWK_ITEM_TAIL | HAWK_ITEM_TURN(65535);
+	assert_int_equal(hawk_alloc(f.kv, &it, 1, NULL), 1);
+	it = (struct hawk_item) { .lid = fx_lid(0), .arg = (uintptr_t)parent };
+	assert_int_equal(hawk_put(f.kv, &it, 1, NULL), 0);
+	assert_int_equal(it.status, -EINVAL);		/* what for? */
+	it.arg = 0;
+	it.flags = HAWK_ITEM_TRANSIENT | HAWK_ITEM_PERSIST;
+	assert_int_equal(hawk_put(f.kv, &it, 1, NULL), 0);
+	assert_int_equal(it.status, -EINVAL);
+	it.flags = HAWK_ITEM_ROOT | HAWK_ITEM_PERSIST | HAWK_ITEM_TURN(1);
+	assert_int_equal(hawk_put(f.kv, &it, 1, NULL), 1);
+	fx_close(&f);
+}
+
 static void batch_refusals(void **state)
 {
 	struct hawk_item *it = calloc(HAWK_BATCH_MAX + 1, sizeof(*it));
@@ -333,7 +364,7 @@ static void batch_refusals(void **state)
 	it[1] = (struct hawk_item) { .lid = HAWK_LID(1, FX_LAYERS, 0, 0) };
 	it[2] = (struct hawk_item) { .lid = HAWK_LID(1, 0, 2, 0) };
 	it[3] = (struct hawk_item) { .lid = fx_lid(0), .arg = 1 };
-	it[4] = (struct hawk_item) { .lid = fx_lid(1), .flags = 1u << 5 };
+	it[4] = (struct hawk_item) { .lid = fx_lid(1), .flags = 1u << 15 };
 	it[5] = (struct hawk_item) { .lid = fx_lid(2) };
 	assert_int_equal(hawk_alloc(f.kv, it, 6, NULL), 1);
 	assert_int_equal(it[0].status, -EINVAL);
@@ -500,6 +531,7 @@ static void attach_by_descriptor(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hints),
 		cmocka_unit_test(two_spaces),
 		cmocka_unit_test(memory_is_zeroed),
 		cmocka_unit_test(close_with_pins),

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "replay.h"
 #include "sim.h"
 
 #define VERSION		"0.1"
@@ -18,6 +19,7 @@
 
 static const char usage[] =
 	"Usage: hawk-sim --torture [OPTION]...\n"
+	"       hawk-sim --replay LOAD [OPTION]...   (LOAD help: what there is)\n"
 	"Run Hawk's engine in a simulated world of clients, spaces, tiers and failing devices,\n"
 	"and check every invariant after each event.\n"
 	"\n"
@@ -274,6 +276,8 @@ int main(int argc, char **argv)
 	struct shared *sh;
 	u64 i, bad, digest = 0;
 
+	if (argc > 1 && !strcmp(argv[1], "--replay"))
+		return replay_main(argc, argv);
 	options_parse(&o, argc, argv);
 	if (o.jobs > seeds_of(&o))
 		o.jobs = seeds_of(&o);

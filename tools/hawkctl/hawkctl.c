@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flash.h"
 #include "print.h"
 
 static const char usage[] =
 	"Usage: hawkctl [--kv URL] [--json] COMMAND\n"
-	"Look at a Hawk device, add and remove its memory.\n"
+	"Look at a Hawk device, add and remove its memory, make pools on flash.\n"
 	"\n"
 	"Commands\n"
 	"  info                      version, limits and features\n"
@@ -22,12 +23,22 @@ static const char usage[] =
 	"  tier del ID               remove a tier that no space uses\n"
 	"  tier reopen ID            take back a removal by force that failed\n"
 	"  stats NAME                counters and times of a named space\n"
+	"  flash format PATH         make a device or file a pool, whose blocks outlive the device\n"
+	"  flash check PATH          what is in a pool, and is it whole?\n"
+	"  flash dump PATH           all spaces and blocks of a pool\n"
 	"\n"
 	"Options\n"
 	"  --kv URL      device (default: $HAWK_URL, else dev:/dev/hawk)\n"
 	"  --node N      NUMA node of host memory (default: the caller's)\n"
 	"  --size SIZE   part of a block device or file to use (default: all)\n"
-	"  --force       tier del: also if spaces use it, moving or dropping their blocks\n"
+	"  --pool        tier add-blk: PATH is a pool\n"
+	"  --bytes SIZE  flash format: of the pool (default: all of the device or file)\n"
+	"  --slot-bytes SIZE  flash format: smallest block kept, 4K to 64K (default: 16K)\n"
+	"  --dwpd N      flash format: drive writes per day that the drive is rated for\n"
+	"  --sparse      flash format: do not reserve the room of a file\n"
+	"  --data        flash check, dump: read the blocks too\n"
+	"  --force       tier del: also if spaces use it, moving or dropping their blocks;\n"
+	"                flash format: whatever is there; check, dump: also if it is in use\n"
 	"  --json        print JSON\n"
 	"  --help, --version\n"
 	"\n"
@@ -41,6 +52,8 @@ struct ctl {
 	uint64_t size;
 	bool force;
 	bool json;
+	bool pool;
+	struct flash_opts flash;
 };
 
 static int fail(const char *what)
@@ -118,7 +131,8 @@ static int cmd_add_blk(struct ctl *c, const char *path)
 {
 	unsigned int tier;
 
-	if (hawk_tier_add_blk(c->dev, path, c->size, &tier))
+	if (c->pool ? hawk_tier_add_pool(c->dev, path, &tier) :
+		      hawk_tier_add_blk(c->dev, path, c->size, &tier))
 		return fail(path);
 	print_tier_id(tier, c->json);
 	return 0;
@@ -195,13 +209,38 @@ static int run(struct ctl *c, int argc, char **argv)
 	return 2;
 }
 
-enum { OPT_KV = 256, OPT_NODE, OPT_SIZE, OPT_FORCE, OPT_JSON, OPT_HELP, OPT_VERSION };
+/* Commands that need no device.  Return: exit status, or -1: it is none of them. */
+static int run_flash(struct ctl *c, int argc, char **argv)
+{
+	if (argc != 3 || strcmp(argv[0], "flash"))
+		return -1;
+	c->flash.force = c->force;
+	c->flash.json = c->json;
+	if (!strcmp(argv[1], "format"))
+		return flash_format(argv[2], &c->flash);
+	if (!strcmp(argv[1], "check"))
+		return flash_check(argv[2], &c->flash);
+	if (!strcmp(argv[1], "dump"))
+		return flash_dump(argv[2], &c->flash);
+	return -1;
+}
+
+enum {
+	OPT_KV = 256, OPT_NODE, OPT_SIZE, OPT_FORCE, OPT_JSON, OPT_HELP, OPT_VERSION, OPT_POOL,
+	OPT_BYTES, OPT_SLOT_BYTES, OPT_DWPD, OPT_SPARSE, OPT_DATA,
+};
 
 static const struct option longopts[] = {
 	{ "kv", required_argument, NULL, OPT_KV },
 	{ "node", required_argument, NULL, OPT_NODE },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "force", no_argument, NULL, OPT_FORCE },
+	{ "pool", no_argument, NULL, OPT_POOL },
+	{ "bytes", required_argument, NULL, OPT_BYTES },
+	{ "slot-bytes", required_argument, NULL, OPT_SLOT_BYTES },
+	{ "dwpd", required_argument, NULL, OPT_DWPD },
+	{ "sparse", no_argument, NULL, OPT_SPARSE },
+	{ "data", no_argument, NULL, OPT_DATA },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ "version", no_argument, NULL, OPT_VERSION },
@@ -218,6 +257,21 @@ static int parse_node(const char *s, int *node)
 		return -EINVAL;
 	}
 	*node = v;
+	return 0;
+}
+
+/* "0.5": drive writes per day, in thousandths. */
+static int parse_dwpd(const char *s, uint64_t *milli)
+{
+	char *end;
+	double v = strtod(s, &end);
+
+	if (end == s || *end || !(v >= 0.001 && v <= 1000)) {
+		fprintf(stderr, "hawkctl: \"%s\" is no number of drive writes per day, such as 1 or 0.3\n",
+			s);
+		return -EINVAL;
+	}
+	*milli = (uint64_t)(v * 1000 + 0.5);
 	return 0;
 }
 
@@ -239,6 +293,21 @@ int main(int argc, char **argv)
 			if (parse_size(optarg, &c.size))
 				return 2;
 			break;
+		case OPT_BYTES:
+			if (parse_size(optarg, &c.flash.bytes))
+				return 2;
+			break;
+		case OPT_SLOT_BYTES:
+			if (parse_size(optarg, &c.flash.slot_bytes))
+				return 2;
+			break;
+		case OPT_DWPD:
+			if (parse_dwpd(optarg, &c.flash.dwpd_milli))
+				return 2;
+			break;
+		case OPT_SPARSE: c.flash.sparse = true; break;
+		case OPT_DATA: c.flash.data = true; break;
+		case OPT_POOL: c.pool = true; break;
 		case OPT_FORCE: c.force = true; break;
 		case OPT_JSON: c.json = true; break;
 		case OPT_HELP: fputs(usage, stdout); return 0;
@@ -250,6 +319,9 @@ int main(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
+	ret = run_flash(&c, argc - optind, argv + optind);
+	if (ret >= 0)
+		return ret;
 	if (hawk_open(c.url, &c.dev)) {
 		fprintf(stderr, "hawkctl: cannot open %s: %s\n", c.url, hawk_strerror_last());
 		return 1;

@@ -18,6 +18,7 @@ static const struct {
 	{ HAWK_FEAT_NAMED, "named-spaces" },  { HAWK_FEAT_CRC, "crc" },
 	{ HAWK_FEAT_RECLAIM, "reclaim" },     { HAWK_FEAT_TIER_FORCE, "tier-force" },
 	{ HAWK_FEAT_TIER_REOPEN, "tier-reopen" },
+	{ HAWK_FEAT_HINT, "hint" },	      { HAWK_FEAT_ADMIT, "admit" },
 	{ HAWK_FEAT_ATTACH_FD, "attach-fd" }, { HAWK_FEAT_MEMLOCK, "memlock" },
 	{ HAWK_FEAT_IDLE, "idle" },	      { HAWK_FEAT_CANCEL, "cancel" },
 	{ HAWK_FEAT_URING_CMD, "uring-cmd" },
@@ -25,6 +26,7 @@ static const struct {
 	{ HAWK_FEAT_STATS_PAGE, "stats-page" }, { HAWK_FEAT_DRAFT, "draft" },
 	{ HAWK_FEAT_GATHER, "gather" },	      { HAWK_FEAT_SLICE, "slice" },
 	{ HAWK_FEAT_TIER_DMABUF, "tier-dmabuf" },
+	{ HAWK_FEAT_PERSIST, "persist" },
 	{ HAWK_FEAT_SEQ, "sequences" },	      { HAWK_FEAT_ELASTIC, "elastic" },
 };
 
@@ -52,11 +54,32 @@ static const struct {
 	{ "steals", offsetof(struct hawk_stats, steals) },
 	{ "nospace", offsetof(struct hawk_stats, nospace) },
 	{ "quota", offsetof(struct hawk_stats, quota) },
+	{ "refused_score", offsetof(struct hawk_stats, refused_score) },
+	{ "refused_budget", offsetof(struct hawk_stats, refused_budget) },
+	{ "refused_parent", offsetof(struct hawk_stats, refused_parent) },
+	{ "refused_rule", offsetof(struct hawk_stats, refused_rule) },
+	{ "refused_full", offsetof(struct hawk_stats, refused_full) },
+	{ "flash_read", offsetof(struct hawk_stats, flash_read) },
+	{ "flash_unread", offsetof(struct hawk_stats, flash_unread) },
+	{ "recovered", offsetof(struct hawk_stats, recovered) },
+	{ "recover_corrupt", offsetof(struct hawk_stats, recover_corrupt) },
+	{ "recover_stale", offsetof(struct hawk_stats, recover_stale) },
+	{ "recover_no_parent", offsetof(struct hawk_stats, recover_no_parent) },
+	{ "recover_no_room", offsetof(struct hawk_stats, recover_no_room) },
 };
 
 #define N_STATS (sizeof(stats) / sizeof(stats[0]))
 
-static void print_json(json_t *o)
+void print_uuid(char *to, const unsigned char *uuid)
+{
+	int i, n = 0;
+
+	for (i = 0; i < 16; i++)
+		n += sprintf(to + n, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+			     uuid[i]);
+}
+
+void print_json(json_t *o)
 {
 	char *text = json_dumps(o, JSON_INDENT(2));
 
@@ -106,12 +129,13 @@ void print_query(const struct hawk_query *q, const char *backend, bool json)
 
 static json_t *tier_json(const struct hawk_tier_info *t)
 {
-	return json_pack("{s:i, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I}", "tier", (int)t->tier,
+	return json_pack("{s:i, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "tier", (int)t->tier,
 			 "kind", kind_name(t->kind), "node", (int)t->node, "bytes",
 			 (json_int_t)t->bytes, "free_bytes", (json_int_t)t->free_bytes,
 			 "quarantine_bytes", (json_int_t)t->quarantine_bytes, "read_bytes",
 			 (json_int_t)t->read_bytes, "write_bytes", (json_int_t)t->write_bytes,
-			 "io_errors", (json_int_t)t->io_errors);
+			 "io_errors", (json_int_t)t->io_errors, "orphan_bytes",
+			 (json_int_t)t->orphan_bytes, "header_bytes", (json_int_t)t->header_bytes);
 }
 
 void print_tiers(const struct hawk_tier_info *ti, unsigned int n, bool json)

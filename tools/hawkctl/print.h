@@ -3,9 +3,14 @@
 #ifndef HAWKCTL_PRINT_H
 #define HAWKCTL_PRINT_H
 
+#include <jansson.h>
 #include <linux/hawk.h>
 #include <stdbool.h>
 
+/* Prints and frees it. */
+void print_json(json_t *o);
+/* @to: room for 37 bytes */
+void print_uuid(char *to, const unsigned char *uuid);
 void print_query(const struct hawk_query *q, const char *backend, bool json);
 void print_tiers(const struct hawk_tier_info *ti, unsigned int n, bool json);
 void print_tier_id(unsigned int tier, bool json);

@@ -36,7 +36,8 @@ struct hawk_kv;		/* a space */
  * @hp: out, the handle
  *
  * Parameters of embed: dram=SIZE (default 256M), flash=PATH and flash_size=SIZE (the
- * file is created or grown; no flash tier without them). Sizes are bytes, with
+ * file is created or grown; no flash tier without them), persist=1 (the flash file is a
+ * pool, see hawk_tier_add_pool(); it is made if there is none). Sizes are bytes, with
  * K, M, G, T for powers of 1024.
  *
  * Return: 0; -EINVAL (malformed URL), -ENOENT, -EACCES, -EROFS, -ENOSPC (flash file),
@@ -71,6 +72,16 @@ int hawk_tier_add_host(struct hawk *h, int node, uint64_t bytes, unsigned int *t
 int hawk_tier_add_blk(struct hawk *h, const char *path, uint64_t bytes, unsigned int *tier);
 
 /**
+ * hawk_tier_add_pool() - add a block device or file whose blocks outlive the device
+ * @path: a pool that "hawkctl flash format" has made
+ * @tier: out, tier id
+ *
+ * A named space that is made with the name, geometry and model of an earlier one finds that
+ * one's blocks in the pool again, by key. See HAWK_TIER_PERSIST in &struct hawk_tier_add.
+ */
+int hawk_tier_add_pool(struct hawk *h, const char *path, unsigned int *tier);
+
+/**
  * hawk_tier_add_dmabuf() - add the memory of another driver; kernel backend only
  * @fd: its dma-buf, may be closed afterwards; @bytes: 0 for all of it; @tier: out, tier id
  *
@@ -97,6 +108,20 @@ int hawk_tier_del_force(struct hawk *h, unsigned int tier);
  */
 int hawk_tier_reopen(struct hawk *h, unsigned int tier);
 int hawk_tier_stat(struct hawk *h, unsigned int tier, struct hawk_tier_info *info);
+
+/**
+ * hawk_tier_admit_set() - how much may be written to a flash tier, and what
+ * @tier: its id
+ * @a: mode, budget, period and rated endurance as &struct hawk_tier_admit tells; size, flags,
+ *	tier and reserved are the library's. Out: as from hawk_tier_admit_get()
+ *
+ * Kernel backend: CAP_SYS_ADMIN.
+ * Return: 0; -ENOENT (no such tier); -EINVAL (not flash, or out of range); -EPERM.
+ */
+int hawk_tier_admit_set(struct hawk *h, unsigned int tier, struct hawk_tier_admit *a);
+
+/** hawk_tier_admit_get() - the budget in force and what was written: 0, -ENOENT or -EINVAL */
+int hawk_tier_admit_get(struct hawk *h, unsigned int tier, struct hawk_tier_admit *a);
 
 /**
  * struct hawk_kv_params - geometry and limits of a space

@@ -97,8 +97,7 @@ class Guest:
         initrd = self.keep(os.fdopen(os.memfd_create("initrd"), "wb", buffering=0))
         initramfs.write(initrd, self.kernel, self.job())
         self.log_file = self.keep(os.fdopen(os.memfd_create("log"), "rb"))
-        drive = self.keep(tempfile.TemporaryFile(prefix="hawk-lab-"))
-        drive.truncate(qemu.size_bytes(self.opts.nvme_size))
+        drive = self.keep(self.drive())
         self.socks, far = {}, {}
         for name in ("out", "err", "status"):
             near, other = socket.socketpair()
@@ -116,6 +115,16 @@ class Guest:
             preexec_fn=lambda: die_with(parent))
         for sock in far.values():
             sock.close()
+
+    def drive(self):
+        """What is behind /dev/nvme0n1."""
+        path = self.opts.nvme_file
+        if path and os.path.exists(path):
+            return open(path, "r+b", buffering=0)
+        drive = open(path, "w+b", buffering=0) if path else \
+            tempfile.TemporaryFile(prefix="hawk-lab-")
+        drive.truncate(qemu.size_bytes(self.opts.nvme_size))
+        return drive
 
     def keep(self, item):
         self.files.append(item)

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * reuse.c - which blocks come back after they left host memory
+ *
+ * Each block that leaves is of a class: what its maker said of it, how often it was used,
+ * the turn that its conversation has reached, how deep in the prompt it lies.  The class
+ * is written down beside the block if it went to flash, and in a table of ghosts if it was
+ * forgotten.  It counts as come back when it is reloaded, or made and published anew.  So
+ * the outcome is seen of those that were written and of those that were not, and what is
+ * learnt does not depend on what was decided.
+ *
+ * A write pays for all reads that follow it.  So not only is learnt how many of a class come
+ * back, but also how often in all: when a block leaves again, what its new class can expect is
+ * added to its old one's account.  One return leads to the next without anybody counting them.
+ *
+ * What is a write worth?  With P the share that comes back, N how often in all, and a price
+ * of c reads per write: writing now gains N - c; waiting for the first return gains
+ * P * (N' - c), where N = P * (1 + N').  The first is better if c is below both N and
+ * P / (1 - P); the lesser of the two is what the block is worth.
+ *
+ * Fine classes have few members at first.  A rate is therefore drawn towards that of the
+ * coarser class, as if HAWK_RATE_DRAW members of it had been seen.  That many, as blocks of a
+ * conversation leave and come back together: what looks like a hundred cases may be one.
+ *
+ *	all < kind, uses < kind, uses, turn < kind, uses, turn, depth
+ *
+ * The turn that a conversation has reached is, for a block used n times, that of its birth
+ * plus n - 1.  A client that does not tell turns may tell parents: a block whose parent had
+ * been used before is of the next turn, one whose parent is as new as itself of the same.
+ *
+ * A ghost is 64 bits: tag:24 | atime:20 | class:11 | uses:4 | turn:5, 0: none.  Sets of 8
+ * are written round; there are as many ghosts as the space may have blocks.
+ */
+#include "priv.h"
+
+#define HAWK_RATE_DRAW		64
+#define HAWK_RATE_AGE		4096	/* members after which both counts are halved */
+#define HAWK_RETURNS_MAX	(15 * HAWK_FX_ONE)
+#define HAWK_USE_GAP_NS		(1ull << 27)	/* uses this close to another are one */
+#define HAWK_MEAN_SHIFT		6	/* means follow with 1/64 */
+
+#define GHOST_USES_MAX		15u
+#define GHOST_TURN_MAX		31u
+#define GHOST_TIME_SHIFT	28	/* units of atime, ns: a quarter of a second */
+#define GHOST_TIME_BITS		20
+
+/* ---- classes ---- */
+
+static u32 kind_of(u32 hint)
+{
+	if (hint & HAWK_BH_TRANSIENT)
+		return 1;
+	if (hint & HAWK_BH_PERSIST)
+		return 2;
+	return hint & HAWK_BH_TAIL ? 3 : 0;
+}
+
+static u32 uses_bin(u32 uses)
+{
+	return uses < 3 ? uses - !!uses : uses < 8 ? 2 : 3;
+}
+
+/* 0 unknown, then 1 to 8 one by one, then wider. */
+static u32 turn_bin(u32 turn)
+{
+	static const u8 from[7] = { 9, 11, 13, 16, 20, 25, 32 };
+	u32 i;
+
+	if (turn <= 8)
+		return turn;
+	for (i = 1; i < ARRAY_SIZE(from) && turn >= from[i]; i++)
+		;
+	return 8 + i;
+}
+
+/* Tokens before it: less than 1024, 2048, 4096, ... */
+u32 hawk_depth_bin(u32 tok)
+{
+	u32 n = 64 - __builtin_clzll(tok >> 9 | 1);
+
+	return n > 7 ? 7 : n - 1;
+}
+
+u32 hawk_class(u32 hint, u32 uses, u32 turn, u32 depth)
+{
+	if (turn)
+		turn += uses - !!uses;
+	return ((kind_of(hint) << 2 | uses_bin(uses)) << HAWK_CLASS_TURN_BITS | turn_bin(turn))
+		       << HAWK_CLASS_DEPTH_BITS | depth;
+}
+
+/* The coarser classes of a class, the coarsest first, and itself. */
+static void classes_of(u32 class, u32 *c)
+{
+	c[0] = HAWK_CLASS_ANY;
+	c[1] = HAWK_CLASS_NO_TURN + (class >> (HAWK_CLASS_TURN_BITS + HAWK_CLASS_DEPTH_BITS));
+	c[2] = HAWK_CLASS_NO_DEPTH + (class >> HAWK_CLASS_DEPTH_BITS);
+	c[3] = class;
+}
+
+/* @returns: out, how often such blocks come back in all; returns: how many do at all */
+static u64 class_rates(const struct hawk_reuse *r, u32 class, u64 *returns)
+{
+	u64 p = HAWK_FX_ONE / 2, more = 0;
+	u32 c[4], i, left;
+
+	classes_of(class, c);
+	for (i = 0; i < 4; i++) {
+		left = hawk_load(&r->rate[c[i]].left) + HAWK_RATE_DRAW;
+		p = div_u64(((u64)hawk_load(&r->rate[c[i]].came) << 32) + HAWK_RATE_DRAW * p,
+			    left);
+		more = div_u64(((u64)hawk_load(&r->rate[c[i]].more) << 24) +
+			       HAWK_RATE_DRAW * more, left);
+	}
+	p = p < HAWK_FX_ONE - 1 ? p : HAWK_FX_ONE - 1;
+	*returns = p + more < HAWK_RETURNS_MAX ? p + more : HAWK_RETURNS_MAX;
+	return p;
+}
+
+/*
+ * What it is worth to have such a block on flash, in reads per write, Q32.32: the price of a
+ * write at which writing it, and waiting whether it comes back, are equally good.
+ */
+u64 hawk_class_worth(const struct hawk_reuse *r, u32 class)
+{
+	u64 returns, p = class_rates(r, class, &returns);
+	u64 odds = hawk_fx_ratio(p, HAWK_FX_ONE - p);
+
+	return odds < returns ? odds : returns;
+}
+
+static void class_count(struct hawk_reuse *r, u32 class, u32 left, u32 came, u32 more)
+{
+	struct hawk_rate *k;
+	u32 c[4], i, half;
+
+	classes_of(class, c);
+	for (i = 0; i < 4; i++) {
+		k = &r->rate[c[i]];
+		half = hawk_load(&k->left) + left >= HAWK_RATE_AGE;
+		hawk_store(&k->left, (hawk_load(&k->left) + left) >> half);
+		hawk_store(&k->came, (hawk_load(&k->came) + came) >> half);
+		hawk_store(&k->more, (hawk_load(&k->more) + more) >> half);
+	}
+}
+
+/* A block of class @was came back and leaves as @is. */
+static void class_next(struct hawk_reuse *r, u32 was, u32 is)
+{
+	u64 returns;
+
+	class_rates(r, is, &returns);
+	class_count(r, was, 0, 0, returns >> 24);
+}
+
+static void mean_move(u64 *mean, u64 sample)
+{
+	u64 m = hawk_load(mean);
+
+	m = m ? m - (m >> HAWK_MEAN_SHIFT) + (sample >> HAWK_MEAN_SHIFT) : sample;
+	hawk_store(mean, m);
+}
+
+/* ---- what happens to blocks; their homes are locked ---- */
+
+/* It is used at @now; hits come here, and touch the block's line only. */
+void hawk_block_used(struct hawk_block *blk, u64 now)
+{
+	if (now - blk->atime >= HAWK_USE_GAP_NS && now > blk->atime && blk->uses < U8_MAX)
+		hawk_store(&blk->uses, blk->uses + 1);
+	hawk_store(&blk->atime, now);
+}
+
+/*
+ * It is being made, and its hints are known.  Behind a parent as new as itself it belongs to
+ * the same segment; else it begins one, and in a conversation the next turn.
+ */
+void hawk_reuse_born(struct hawk_space *s, struct hawk_block *blk)
+{
+	u32 nr = hawk_block_nr(s, blk), parent = HAWK_NONE, turn = 1, lid_tok;
+	struct hawk_life *life = &s->life[nr];
+	struct hawk_ghost g;
+
+	if (blk->hint & HAWK_BH_PARENT)
+		parent = hawk_index_about(s, life->parent, blk->atime, &g);
+	/* its home is not locked: a racing look will do */
+	if (parent != HAWK_NONE) {
+		turn = hawk_load(&s->block[parent].turn);
+		if (hawk_load(&s->block[parent].uses) == blk->uses) {
+			hawk_store(&life->lot, hawk_load(&s->life[parent].lot));
+			hawk_store(&life->depth, hawk_load(&s->life[parent].depth));
+		} else {
+			turn += !!turn;
+			parent = HAWK_NONE;
+		}
+	} else if (!(blk->hint & HAWK_BH_ROOT)) {
+		turn = 0;
+	}
+	if (parent == HAWK_NONE) {
+		lid_tok = blk->maps == HAWK_NONE ? 0 : hawk_lid_tok(s->map[blk->maps].lid);
+		hawk_store(&life->lot, hawk_mix(blk->atime ^ s->hash_seed ^ (u64)nr << 32) >> 32);
+		hawk_store(&life->depth, hawk_depth_bin(lid_tok));
+	}
+	if (!blk->turn)
+		hawk_store(&blk->turn, turn < U8_MAX ? turn : U8_MAX);
+}
+
+/* It leaves host memory, for flash or for good. */
+void hawk_reuse_leave(struct hawk_space *s, struct hawk_block *blk, u64 now)
+{
+	struct hawk_life *life;
+	u32 class;
+
+	if (!hawk_learns(s))
+		return;
+	life = &s->life[hawk_block_nr(s, blk)];
+	class = hawk_class_of(s, blk);
+	if (life->came)
+		class_next(s->reuse, life->class, class);
+	life->class = class;
+	life->away = true;
+	life->came = false;
+	class_count(s->reuse, class, 1, 0, 0);
+	if (now > life->since)
+		mean_move(&s->reuse->stay_ns, now - life->since);
+	life->since = blk->atime;
+}
+
+/* Somebody wants it that is on flash. */
+void hawk_reuse_back(struct hawk_space *s, struct hawk_block *blk, u64 now)
+{
+	struct hawk_life *life;
+
+	if (!(blk->hint & HAWK_BH_READ)) {
+		hawk_store(&blk->hint, blk->hint | HAWK_BH_READ);
+		hawk_bucket_of(s, blk)->count[HAWK_N_FLASH_READ]++;
+	}
+	if (!s->life)
+		return;
+	life = &s->life[hawk_block_nr(s, blk)];
+	if (life->away) {
+		class_count(s->reuse, life->class, 0, 1, 0);
+		life->came = true;
+		if (now > life->since)
+			mean_move(&s->reuse->away_ns, now - life->since);
+	}
+	life->away = false;
+	life->since = now;
+}
+
+/* ---- ghosts; the shard of the key is locked ---- */
+
+/* The low bits choose the shard too (index.c): a set is of one shard. */
+static u64 *ghost_set(struct hawk_reuse *r, u64 hash)
+{
+	return r->ghost + (size_t)(hash & r->ghost_mask) * HAWK_GHOST_WAYS;
+}
+
+static u32 ghost_tag(u64 hash)
+{
+	return (u32)(hash >> 40) | 1;	/* never 0 */
+}
+
+static u64 *ghost_find(struct hawk_reuse *r, u64 hash)
+{
+	u64 *set = ghost_set(r, hash);
+	u32 i;
+
+	for (i = 0; i < HAWK_GHOST_WAYS; i++)
+		if (set[i] >> 40 == ghost_tag(hash))
+			return &set[i];
+	return NULL;
+}
+
+/* The last use before @now that a ghost's bits mean. */
+static u64 ghost_time(u64 bits, u64 now)
+{
+	u64 wrap = 1ull << GHOST_TIME_BITS, t = now >> GHOST_TIME_SHIFT;
+
+	t = (t & ~(wrap - 1)) | bits;
+	if (t > now >> GHOST_TIME_SHIFT)
+		t = t >= wrap ? t - wrap : 0;
+	return t << GHOST_TIME_SHIFT;
+}
+
+bool hawk_ghost_get(struct hawk_reuse *r, u64 hash, u64 now, struct hawk_ghost *g)
+{
+	u64 *p = ghost_find(r, hash), v;
+
+	if (!p)
+		return false;
+	v = *p;
+	g->turn = v & GHOST_TURN_MAX;
+	g->uses = v >> 5 & GHOST_USES_MAX;
+	g->class = v >> 9 & (HAWK_CLASSES - 1);
+	g->atime = ghost_time(v >> 20 & ((1u << GHOST_TIME_BITS) - 1), now);
+	return true;
+}
+
+/* A block is about to be forgotten. */
+void hawk_ghost_put(struct hawk_space *s, const struct hawk_block *blk, u64 hash)
+{
+	struct hawk_life *life = &s->life[hawk_block_nr(s, blk)];
+	u64 *set = ghost_set(s->reuse, hash), *p = ghost_find(s->reuse, hash);
+	u32 turn = blk->turn < GHOST_TURN_MAX ? blk->turn : GHOST_TURN_MAX;
+	u32 uses = blk->uses < GHOST_USES_MAX ? blk->uses : GHOST_USES_MAX;
+
+	if (!p) {
+		memmove(set + 1, set, (HAWK_GHOST_WAYS - 1) * sizeof(*set));
+		p = set;
+	}
+	*p = (u64)ghost_tag(hash) << 40 |
+	     (blk->atime >> GHOST_TIME_SHIFT & ((1u << GHOST_TIME_BITS) - 1)) << 20 |
+	     (u64)life->class << 9 | uses << 5 | turn;
+}
+
+/* A block with this key is made again: it came back. */
+void hawk_ghost_back(struct hawk_space *s, struct hawk_block *blk, u64 hash)
+{
+	struct hawk_life *life = &s->life[hawk_block_nr(s, blk)];
+	u64 *p = ghost_find(s->reuse, hash);
+	struct hawk_ghost g;
+
+	if (!p)
+		return;
+	hawk_ghost_get(s->reuse, hash, blk->atime, &g);
+	*p = 0;
+	class_count(s->reuse, g.class, 0, 1, 0);
+	life->class = g.class;
+	life->came = true;
+	hawk_store(&blk->uses, g.uses + 1);
+	if (!blk->turn)
+		hawk_store(&blk->turn, g.turn);
+}
+
+/* ---- the table ---- */
+
+static u32 ghost_sets(u32 max_blocks)
+{
+	u32 n = 1;
+
+	/* at least as many as there are shards, each set must lie in one */
+	while (n < HAWK_INDEX_SHARDS || (u64)n * HAWK_GHOST_WAYS < max_blocks)
+		n *= 2;
+	return n;
+}
+
+int hawk_reuse_create(struct hawk_space *s)
+{
+	u32 sets = ghost_sets(s->max_blocks);
+
+	s->reuse = hawk_table_alloc(1, sizeof(*s->reuse));
+	if (!s->reuse)
+		return -ENOMEM;
+	s->reuse->ghost_mask = sets - 1;
+	s->reuse->ghost = hawk_table_alloc((size_t)sets * HAWK_GHOST_WAYS, sizeof(u64));
+	return s->reuse->ghost ? 0 : -ENOMEM;
+}
+
+void hawk_reuse_destroy(struct hawk_space *s)
+{
+	if (!s->reuse)
+		return;
+	hawk_table_free(s->reuse->ghost,
+			(size_t)(s->reuse->ghost_mask + 1) * HAWK_GHOST_WAYS, sizeof(u64));
+	hawk_table_free(s->reuse, 1, sizeof(*s->reuse));
+}

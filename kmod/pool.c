@@ -1,0 +1,594 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pool.c - persistent flash: blocks of named spaces outlive the device
+ *
+ * core/pool.h tells what the host of a pool has to do and when, core/flashfmt.h what is
+ * where; this is that host.  All reads and writes here are O_DIRECT, one at a time, and
+ * waited for.
+ *
+ * Headers are written in group commits by a work: HAWK_COMMIT_MS after a block was written to
+ * a pool, what comes before it is written too, the pages of headers that have changed are
+ * collected, the file is flushed and they are written.  A space that ends commits for
+ * itself.
+ */
+#include "pool.h"
+
+#include <linux/blkdev.h>
+#include <linux/falloc.h>
+#include <linux/ktime.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+#include <linux/vmalloc.h>
+
+#define HAWK_COMMIT_MS		500	/* headers wait for so long */
+#define HAWK_COMMIT_PAGES	256u	/* pages of headers of one flush */
+
+/**
+ * struct hawk_pool_buf - memory to read and write a pool with
+ * @lock: guards it; held over the transfers
+ * @mem: @pages pages
+ * @bv: room for as many
+ * @pages: its size
+ */
+struct hawk_pool_buf {
+	struct mutex lock;
+	u8 *mem;
+	struct bio_vec *bv;
+	u32 pages;
+};
+
+/**
+ * struct hawk_pool_file - the pool of a tier
+ * @super: its superblock
+ * @started: both superblocks say that it is in use, and the file is open; guarded by the
+ *	lock of @headers but when the tier is added
+ * @headers: pages of headers that are collected or read
+ * @record: a page of records that is changed or read; may be taken with @headers held
+ * @list: what is in @headers; guarded by its lock
+ * @header_bytes: headers and records written
+ * @failed: some could not be
+ */
+struct hawk_pool_file {
+	struct hawk_super super;
+	bool started;
+	struct hawk_pool_buf headers;
+	struct hawk_pool_buf record;
+	struct hawk_keep_page *list;
+	atomic64_t header_bytes;
+	bool failed;
+};
+
+/* ---- reading and writing ---- */
+
+static int hawk_pool_buf_init(struct hawk_pool_buf *b, u32 pages)
+{
+	b->pages = pages;
+	b->mem = vzalloc((size_t)pages * HAWK_POOL_PAGE);
+	b->bv = kvmalloc_array(pages, sizeof(*b->bv), GFP_KERNEL);
+	return b->mem && b->bv ? 0 : -ENOMEM;
+}
+
+static void hawk_pool_buf_free(struct hawk_pool_buf *b)
+{
+	vfree(b->mem);
+	kvfree(b->bv);
+}
+
+/* @n pages between the buffer, from page @at on, and offset @off of the file. */
+static int hawk_pool_rw(struct hawk_mem *m, struct hawk_pool_buf *b, u32 at, u64 off, u32 n,
+			bool write, int flags)
+{
+	bool reg = S_ISREG(file_inode(m->file)->i_mode);
+	struct iov_iter iter;
+	struct kiocb iocb;
+	ssize_t ret;
+	u32 i;
+
+	lockdep_assert_held(&b->lock);
+	for (i = 0; i < n; i++)
+		b->bv[i] = (struct bio_vec){
+			.bv_page = vmalloc_to_page(b->mem + (size_t)(at + i) * HAWK_POOL_PAGE),
+			.bv_len = HAWK_POOL_PAGE,
+		};
+	iov_iter_bvec(&iter, write ? ITER_SOURCE : ITER_DEST, b->bv, n,
+		      (size_t)n * HAWK_POOL_PAGE);
+	init_sync_kiocb(&iocb, m->file);
+	iocb.ki_pos = off;
+	iocb.ki_flags |= flags;
+	if (write) {
+		iocb.ki_flags |= IOCB_WRITE;
+		if (reg)
+			file_start_write(m->file);
+		ret = m->file->f_op->write_iter(&iocb, &iter);
+		if (reg)
+			file_end_write(m->file);
+	} else {
+		ret = m->file->f_op->read_iter(&iocb, &iter);
+	}
+	if (ret == (ssize_t)n * HAWK_POOL_PAGE)
+		return 0;
+	return ret < 0 ? ret : -EIO;
+}
+
+static int hawk_pool_flush(struct hawk_mem *m)
+{
+	return vfs_fsync(m->file, 1);
+}
+
+static void hawk_pool_failed(struct hawk_mem *m, bool write, u64 off, int ret)
+{
+	WRITE_ONCE(m->pool->failed, true);
+	hawk_io_failed(m, write, HAWK_POOL_PAGE, off, ret);
+}
+
+/* ---- superblocks ---- */
+
+static int hawk_pool_read_super(struct hawk_mem *m, u64 off, struct hawk_super *s)
+{
+	struct hawk_pool_buf *b = &m->pool->record;
+	int ret = hawk_pool_rw(m, b, 0, off, 1, false, 0);
+
+	return ret ?: hawk_super_decode(b->mem, s);
+}
+
+/* Both, each durable before the next. */
+static int hawk_pool_write_supers(struct hawk_mem *m)
+{
+	struct hawk_pool_file *p = m->pool;
+	int ret = 0;
+	u32 i;
+
+	mutex_lock(&p->record.lock);
+	hawk_super_encode(&p->super, p->record.mem);
+	for (i = 0; !ret && i < 2; i++) {
+		ret = hawk_pool_rw(m, &p->record, 0, hawk_super_copy_off(&p->super, i), 1, true, 0);
+		ret = ret ?: hawk_pool_flush(m);
+	}
+	mutex_unlock(&p->record.lock);
+	return ret;
+}
+
+/* Superblock 1 is where superblock 0 says, else at the end of the file. */
+static int hawk_pool_read_supers(struct hawk_mem *m, u64 size)
+{
+	struct hawk_pool_file *p = m->pool;
+	struct hawk_super s[2];
+	int err[2] = { -ENOENT, -ENOENT }, ret;
+	u64 end = size & ~(u64)(HAWK_POOL_PAGE - 1);
+
+	if (end < 2 * HAWK_POOL_PAGE)
+		return -ENOENT;
+	mutex_lock(&p->record.lock);
+	err[0] = hawk_pool_read_super(m, 0, &s[0]);
+	if (!err[0] && s[0].bytes <= size)
+		end = s[0].bytes;
+	err[1] = hawk_pool_read_super(m, end - HAWK_POOL_PAGE, &s[1]);
+	mutex_unlock(&p->record.lock);
+	if (!err[0] && !err[1] && memcmp(s[0].uuid, s[1].uuid, sizeof(s[0].uuid)))
+		err[1] = -EUCLEAN;
+	ret = hawk_super_choose(err, s);
+	if (ret < 0)
+		return ret;
+	p->super = s[ret];
+	return p->super.bytes <= size ? 0 : -ENOSPC;
+}
+
+/* ---- a pool comes and goes ---- */
+
+/**
+ * hawk_pool_file_free() - the end of hawk_mem: no space refers to it any more
+ * @m: memory; one without a pool is none of our business
+ */
+void hawk_pool_file_free(struct hawk_mem *m)
+{
+	if (!m->pool)
+		return;
+	hawk_pool_buf_free(&m->pool->headers);
+	hawk_pool_buf_free(&m->pool->record);
+	kvfree(m->pool->list);
+	kfree(m->pool);
+	m->pool = NULL;
+}
+
+/**
+ * hawk_pool_attach() - look for a pool on the file of a flash tier
+ * @m: memory that is not published yet, its file open
+ * @size: of the file, bytes
+ *
+ * Sets @m->chunks and @m->data_off if there is one.
+ * Return: 0; -ENOENT: there is none; -EILSEQ, -EUCLEAN, -EPROTONOSUPPORT: it cannot be used;
+ * -ENOSPC: the file is smaller than the pool; -ENOMEM; others of reading.
+ */
+int hawk_pool_attach(struct hawk_mem *m, u64 size)
+{
+	int ret = -ENOMEM;
+
+	m->pool = kzalloc(sizeof(*m->pool), GFP_KERNEL_ACCOUNT);
+	if (!m->pool)
+		return -ENOMEM;
+	/* two classes: the one for headers is held when the other is taken */
+	mutex_init(&m->pool->headers.lock);
+	mutex_init(&m->pool->record.lock);
+	m->pool->list = kvmalloc_array(HAWK_COMMIT_PAGES, sizeof(*m->pool->list), GFP_KERNEL);
+	if (hawk_pool_buf_init(&m->pool->headers, HAWK_COMMIT_PAGES) ||
+	    hawk_pool_buf_init(&m->pool->record, 1) || !m->pool->list)
+		goto err_free;
+	ret = hawk_pool_read_supers(m, size);
+	if (ret)
+		goto err_free;
+	m->chunks = m->pool->super.chunks;
+	m->data_off = m->pool->super.data_off;
+	return 0;
+
+err_free:
+	hawk_pool_file_free(m);
+	return ret;
+}
+
+/* Page @nr of the records: what the engine has to know of them. */
+static int hawk_pool_load_page(struct hawk_mem *m, u32 nr)
+{
+	struct hawk_pool_file *p = m->pool;
+	u32 i, chunk = nr * HAWK_PAGE_RECORDS;
+	struct hawk_record r;
+	int ret;
+
+	mutex_lock(&p->record.lock);
+	ret = hawk_pool_rw(m, &p->record, 0, hawk_record_off(&p->super, chunk), 1, false, 0);
+	for (i = 0; !ret && i < HAWK_PAGE_RECORDS && chunk + i < m->chunks; i++)
+		if (!hawk_record_decode(p->record.mem + i * HAWK_RECORD_BYTES,
+					hawk_pool_id(&p->super), chunk + i, &r))
+			hawk_pool_load(hawk_dev.engine, m->id, &r);
+	mutex_unlock(&p->record.lock);
+	return ret;
+}
+
+/**
+ * hawk_pool_start() - use the pool of a tier that the engine has just got
+ * @m: its memory; one without a pool is none of our business
+ *
+ * Context: under hawk_device.lock; reads all records.
+ * Return: 0 or a negative errno.
+ */
+int hawk_pool_start(struct hawk_mem *m)
+{
+	struct hawk_pool_file *p = m->pool;
+	u32 nr, pages = DIV_ROUND_UP(m->chunks, HAWK_PAGE_RECORDS);
+	int ret;
+
+	lockdep_assert_held(&hawk_dev.lock);
+	if (!p)
+		return 0;
+	p->super.seq++;
+	p->super.clean = false;
+	ret = hawk_pool_write_supers(m);
+	if (ret)
+		return ret;
+	p->started = true;
+	ret = hawk_pool_open(hawk_dev.engine, m->id, &p->super);
+	for (nr = 0; !ret && nr < pages; nr++)
+		ret = hawk_pool_load_page(m, nr);
+	if (!ret)
+		hawk_pool_loaded(hawk_dev.engine, m->id);
+	return ret;
+}
+
+/**
+ * hawk_pool_stop() - the tier goes: its file is about to be closed
+ * @m: memory; one without a pool is none of our business
+ *
+ * A space that had to leave the tier may still be about to commit: it finds that too late.
+ */
+void hawk_pool_stop(struct hawk_mem *m)
+{
+	struct hawk_pool_file *p = m->pool;
+	int ret;
+
+	if (!p || !p->started)
+		return;
+	mutex_lock(&p->headers.lock);
+	p->super.written += hawk_mem_write_bytes(m) + atomic64_read(&p->header_bytes);
+	p->super.clean = !p->failed;
+	ret = hawk_pool_flush(m) ?: hawk_pool_write_supers(m);
+	if (ret)
+		pr_err_ratelimited("%pD4: closing the pool failed: %d\n", m->file, ret);
+	p->started = false;
+	mutex_unlock(&p->headers.lock);
+}
+
+u64 hawk_pool_header_bytes(const struct hawk_mem *m)
+{
+	return m->pool ? atomic64_read(&m->pool->header_bytes) : 0;
+}
+
+/* ---- records ---- */
+
+static int hawk_pool_write_record(struct hawk_mem *m, const struct hawk_record *r, int flags)
+{
+	struct hawk_pool_file *p = m->pool;
+	u64 off = hawk_record_off(&p->super, r->chunk), at = off % HAWK_POOL_PAGE;
+	int ret;
+
+	mutex_lock(&p->record.lock);
+	ret = hawk_pool_rw(m, &p->record, 0, off - at, 1, false, 0);
+	if (!ret) {
+		hawk_record_encode(r, hawk_pool_id(&p->super), p->record.mem + at);
+		ret = hawk_pool_rw(m, &p->record, 0, off - at, 1, true, flags);
+	}
+	mutex_unlock(&p->record.lock);
+	if (ret)
+		hawk_pool_failed(m, true, off - at, ret);
+	else
+		atomic64_add(HAWK_POOL_PAGE, &p->header_bytes);
+	return ret;
+}
+
+/**
+ * hawk_pool_grant() - note durably whose a chunk is before it is used
+ * @as: the space
+ * @g: what hawk_space_grow() gave
+ *
+ * Context: may sleep.
+ * Return: 0 or a negative errno: the chunk must not be used.
+ */
+int hawk_pool_grant(struct hawk_as *as, const struct hawk_grant *g)
+{
+	struct hawk_record r;
+
+	if (!hawk_grant_record(as->space, g, &r))
+		return 0;
+	return hawk_pool_write_record(as->mem[g->tier], &r, IOCB_DSYNC);
+}
+
+/* Advice to the drive or file system. */
+static void hawk_pool_discard(struct hawk_mem *m, u32 chunk)
+{
+	struct inode *inode = m->file->f_mapping->host;
+	u64 off = m->data_off + ((u64)chunk << HAWK_CHUNK_SHIFT);
+
+	if (S_ISREG(inode->i_mode))
+		vfs_fallocate(m->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off,
+			      HAWK_CHUNK_BYTES);
+	else if (bdev_max_discard_sectors(I_BDEV(inode)))
+		blkdev_issue_discard(I_BDEV(inode), off >> SECTOR_SHIFT,
+				     HAWK_CHUNK_BYTES >> SECTOR_SHIFT, GFP_NOIO);
+}
+
+/**
+ * hawk_pool_clean() - a chunk has left its owner
+ * @m: memory; one without a pool is none of our business
+ * @chunk: its number
+ *
+ * Context: may sleep.
+ */
+void hawk_pool_clean(struct hawk_mem *m, u32 chunk)
+{
+	struct hawk_record r = { .chunk = chunk };
+
+	if (!m->pool)
+		return;
+	if (hawk_pool_chunk_kept(hawk_dev.engine, m->id, chunk))
+		hawk_pool_write_record(m, &r, 0);
+	hawk_pool_discard(m, chunk);
+}
+
+/* ---- commits ---- */
+
+/* Pages that are neighbours are one write. */
+static void hawk_pool_write_pages(struct hawk_as *as, struct hawk_mem *m, u32 n)
+{
+	struct hawk_pool_file *p = m->pool;
+	const struct hawk_keep_page *page = p->list;
+	u32 i, k;
+	int ret;
+
+	for (i = 0; i < n; i = k) {
+		for (k = i + 1; k < n && page[k].off == page[k - 1].off + HAWK_POOL_PAGE; k++)
+			;
+		ret = hawk_pool_rw(m, &p->headers, i, page[i].off, k - i, true, 0);
+		if (!ret) {
+			atomic64_add((u64)(k - i) * HAWK_POOL_PAGE, &p->header_bytes);
+			continue;
+		}
+		hawk_pool_failed(m, true, page[i].off, ret);
+		for (; i < k; i++)
+			hawk_keep_again(as->space, m->id, page[i].nr);
+	}
+}
+
+static void hawk_pool_commit_tier(struct hawk_as *as, struct hawk_mem *m)
+{
+	struct hawk_pool_file *p = m->pool;
+	u32 cursor = 0, n, i;
+	int ret;
+
+	mutex_lock(&p->headers.lock);
+	while (p->started) {
+		n = hawk_keep_collect(as->space, m->id, &cursor, p->headers.mem, p->list,
+				      HAWK_COMMIT_PAGES);
+		ret = n ? hawk_pool_flush(m) : 0;
+		if (ret) {
+			/* headers of blocks that cannot be made durable are not written */
+			hawk_pool_failed(m, true, 0, ret);
+			for (i = 0; i < n; i++)
+				hawk_keep_again(as->space, m->id, p->list[i].nr);
+			break;
+		}
+		hawk_pool_write_pages(as, m, n);
+		if (n < HAWK_COMMIT_PAGES)
+			break;
+	}
+	mutex_unlock(&p->headers.lock);
+}
+
+static void hawk_pool_commit(struct hawk_as *as)
+{
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (hawk_keep_due(as->space, t))
+			hawk_pool_commit_tier(as, as->mem[t]);
+}
+
+/**
+ * hawk_pool_end() - a space ends: what it keeps is durable
+ * @as: the space, which nobody uses any more
+ *
+ * Context: may sleep.
+ */
+void hawk_pool_end(struct hawk_as *as)
+{
+	struct hawk_mem *m;
+	int ret;
+	u32 t;
+
+	hawk_pool_commit(as);
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		m = as->mem[t];
+		if (!hawk_space_kept(as->space, t))
+			continue;
+		mutex_lock(&m->pool->headers.lock);
+		ret = m->pool->started ? hawk_pool_flush(m) : 0;
+		mutex_unlock(&m->pool->headers.lock);
+		if (ret)
+			hawk_pool_failed(m, true, 0, ret);
+	}
+}
+
+/* What comes before blocks on flash is on its way there; its headers are next time's. */
+static void hawk_pool_ancestors(struct hawk_as *as, u32 tier, struct hawk_plan *plan)
+{
+	u32 cursor = 0;
+	int ret;
+
+	do {
+		ret = hawk_keep_ancestors(as->space, tier, &cursor, plan);
+		hawk_plan_start(as, NULL, plan, NULL);
+		cond_resched();
+	} while ((hawk_as_grew(as, ret) || ret >= 0) &&
+		 atomic_read(&as->active) <= 4 * HAWK_PLAN_MOVES);
+}
+
+static void hawk_pool_commit_space(struct hawk_as *as, struct hawk_plan *plan)
+{
+	u32 t;
+
+	hawk_round_begin(as);
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (hawk_keep_due(as->space, t))
+			hawk_pool_ancestors(as, t, plan);
+	hawk_pool_commit(as);
+	hawk_round_end(as);
+}
+
+static void hawk_pool_work(struct work_struct *work)
+{
+	struct hawk_plan plan = { .max = HAWK_PLAN_MOVES };
+	struct hawk_as *as = NULL;
+
+	plan.move = kmalloc_array(plan.max, sizeof(*plan.move), GFP_KERNEL);
+	if (!plan.move) {
+		hawk_pool_kick();
+		return;
+	}
+	while ((as = hawk_as_next(as)))
+		hawk_pool_commit_space(as, &plan);
+	kfree(plan.move);
+}
+
+/* A block has been written to a pool. */
+void hawk_pool_kick(void)
+{
+	queue_delayed_work(hawk_dev.batch_wq, &hawk_dev.pool_commit,
+			   msecs_to_jiffies(HAWK_COMMIT_MS));
+}
+
+void hawk_pool_init(void)
+{
+	INIT_DELAYED_WORK(&hawk_dev.pool_commit, hawk_pool_work);
+}
+
+void hawk_pool_exit(void)
+{
+	cancel_delayed_work_sync(&hawk_dev.pool_commit);
+}
+
+/* ---- a space finds its blocks ---- */
+
+/* The record of a chunk as it is on flash. */
+static int hawk_pool_read_record(struct hawk_mem *m, u32 chunk, struct hawk_record *r)
+{
+	struct hawk_pool_file *p = m->pool;
+	u64 off = hawk_record_off(&p->super, chunk), at = off % HAWK_POOL_PAGE;
+	int ret;
+
+	mutex_lock(&p->record.lock);
+	ret = hawk_pool_rw(m, &p->record, 0, off - at, 1, false, 0);
+	ret = ret ?: hawk_record_decode(p->record.mem + at, hawk_pool_id(&p->super), chunk, r);
+	mutex_unlock(&p->record.lock);
+	return ret;
+}
+
+/* Chunks @first to @first + @n - 1, all of them orphans that may be the space's. */
+static void hawk_pool_adopt_run(struct hawk_as *as, struct hawk_mem *m, u32 first, u32 n)
+{
+	struct hawk_pool_file *p = m->pool;
+	u32 i, size = hawk_pool_slots(&p->super) * HAWK_HEADER_BYTES;
+	u64 off = hawk_header_off(&p->super, first);
+	struct hawk_record r;
+	int ret;
+
+	mutex_lock(&p->headers.lock);
+	ret = hawk_pool_rw(m, &p->headers, 0, off, n * size / HAWK_POOL_PAGE, false, 0);
+	if (ret)
+		hawk_pool_failed(m, false, off, ret);	/* they stay orphans */
+	for (i = 0; !ret && i < n; i++)
+		if (!hawk_pool_read_record(m, first + i, &r))
+			hawk_space_adopt(as->space, m->id, &r, p->headers.mem + (size_t)i * size,
+					 ktime_get_ns());
+	mutex_unlock(&p->headers.lock);
+}
+
+static void hawk_pool_adopt(struct hawk_as *as, struct hawk_mem *m)
+{
+	u32 size = hawk_pool_slots(&m->pool->super) * HAWK_HEADER_BYTES;
+	u32 most = HAWK_COMMIT_PAGES * HAWK_POOL_PAGE / size;
+	u32 c = hawk_pool_next_orphan(as->space, m->id, HAWK_NONE), first, n;
+
+	while (c != HAWK_NONE) {
+		first = c;
+		n = 0;
+		do {
+			n++;
+			c = hawk_pool_next_orphan(as->space, m->id, c);
+		} while (c == first + n && n < most);
+		hawk_pool_adopt_run(as, m, first, n);
+		cond_resched();
+	}
+}
+
+/**
+ * hawk_pool_find() - what a space that is being made has in pools is its again
+ * @as: the space, which nobody knows yet
+ *
+ * Context: under hawk_device.lock; takes the time of reading its headers.
+ * Return: 0 or -ENOMEM.
+ */
+int hawk_pool_find(struct hawk_as *as)
+{
+	struct hawk_recovery r;
+	int ret;
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (hawk_space_kept(as->space, t))
+			hawk_pool_adopt(as, as->mem[t]);
+	ret = hawk_space_prune(as->space);
+	hawk_space_recovery(as->space, &r);
+	if (r.corrupt || r.no_room)
+		pr_warn_ratelimited("space %llu of uid %u: %llu blocks found on flash, %llu headers damaged, no room for %llu\n",
+				    as->id, from_kuid(&init_user_ns, as->uid), r.blocks, r.corrupt,
+				    r.no_room);
+	return ret;
+}

@@ -1,0 +1,573 @@
+// SPDX-License-Identifier: MIT
+/*
+ * epool.c - persistent flash of the embedded backend
+ *
+ * kmod/core/pool.h tells what the host of a pool has to do and when; this is that host.
+ *
+ * Headers are written in group commits: COMMIT_NS after the first block was written to
+ * flash the keeper has what comes before it written too, collects the pages of headers
+ * that have changed, flushes the file and writes them.  A space that ends commits for itself.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "embed.h"
+#include "poolfile.h"
+
+#define COMMIT_NS	500000000ull
+#define COMMIT_PAGES	256u		/* pages of headers of one flush */
+#define AT_ONCE		64u		/* ancestors written at a time */
+#define LOAD_BYTES	(1u << 20)	/* of records read at a time */
+#define SCAN_BYTES	(16u << 20)	/* of headers in memory while a space looks for its blocks */
+#define SCAN_READ	(512u << 10)	/* of them read by one transfer */
+#define PROGRESS_NS	2000000000ull
+
+struct epool {
+	struct hawk_super super;	/* constant while the tier is there, but @written */
+	u64 header_bytes;		/* headers and records written; atomic */
+	u64 failed;			/* writes of them that failed; atomic */
+	pthread_mutex_t record_lock;	/* guards @page, and pages of records while they change */
+	u8 *buf;			/* pages of headers; etier.commit_lock */
+	u8 *page;
+	const char *path;
+};
+
+static void count(u64 *counter, u64 n)
+{
+	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+/* The first failure is told; how many there were is in the tier's errors. */
+static void note_failure(struct etier *t, const char *what, int err)
+{
+	count(&t->io_errors, 1);
+	if (!__atomic_fetch_add(&t->pool->failed, 1, __ATOMIC_RELAXED))
+		fprintf(stderr, "hawk: flash %s: %s: %s; blocks written since then may be "
+			"misses after a restart\n", t->pool->path, what, strerror(-err));
+}
+
+/* ---- opening and closing ---- */
+
+static void pool_free(struct epool *p)
+{
+	pthread_mutex_destroy(&p->record_lock);
+	free((void *)p->path);
+	free(p->buf);
+	free(p->page);
+	free(p);
+}
+
+static struct epool *pool_new(const char *path)
+{
+	struct epool *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	pthread_mutex_init(&p->record_lock, NULL);
+	p->path = strdup(path);
+	p->buf = aligned_alloc(HAWK_POOL_PAGE, COMMIT_PAGES * HAWK_POOL_PAGE);
+	p->page = aligned_alloc(HAWK_POOL_PAGE, HAWK_POOL_PAGE);
+	if (p->path && p->buf && p->page)
+		return p;
+	pool_free(p);
+	return NULL;
+}
+
+static int refuse(const char *path, int err)
+{
+	switch (err) {
+	case -ENOENT:
+		return hawk_fail(err, "flash %s: no pool; make one with hawkctl flash format", path);
+	case -EPROTONOSUPPORT:
+		return hawk_fail(err, "flash %s: a pool of a later version of Hawk", path);
+	case -EILSEQ:
+	case -EUCLEAN:
+		return hawk_fail(err, "flash %s: a pool with both superblocks damaged; "
+				 "see hawkctl flash check", path);
+	default:
+		return hawk_fail(err, "flash %s: reading its superblocks", path);
+	}
+}
+
+/* epool_is_pool() - is there a pool?  What cannot be read is none. */
+bool epool_is_pool(int fd)
+{
+	struct hawk_super s[2];
+	int err[2], ret;
+
+	poolfile_supers(fd, s, err);
+	ret = hawk_super_choose(err, s);
+	return ret >= 0 || ret == -EPROTONOSUPPORT || ret == -EILSEQ || ret == -EUCLEAN;
+}
+
+/**
+ * epool_open() - use the pool of a flash tier that is being added
+ * @t: its fd is open and locked; data_off and bytes are set here
+ *
+ * From here on its numbers of use, and with them epochs, are this handle's.
+ */
+int epool_open(struct etier *t, const char *path)
+{
+	struct hawk_super s[2];
+	int err[2], ret;
+	u64 have;
+
+	poolfile_supers(t->fd, s, err);
+	ret = hawk_super_choose(err, s);
+	if (ret < 0)
+		return refuse(path, ret);
+	if (err[0] || err[1])
+		fprintf(stderr, "hawk: flash %s: superblock %d is damaged and written anew\n", path,
+			!!err[1]);
+	t->pool = pool_new(path);
+	if (!t->pool)
+		return hawk_fail(-ENOMEM, "flash %s: opening its pool", path);
+	t->pool->super = s[ret];
+	ret = poolfile_size(t->fd, &have);
+	if (!ret && have < t->pool->super.bytes)
+		ret = -ENOSPC;
+	if (ret) {
+		hawk_fail(ret, "flash %s: the pool has %llu bytes, the file %llu", path,
+			  (unsigned long long)t->pool->super.bytes, (unsigned long long)have);
+		goto err_free;
+	}
+	t->pool->super.seq++;
+	t->pool->super.clean = false;
+	ret = poolfile_write_supers(t->fd, &t->pool->super);
+	if (ret) {
+		hawk_fail(ret, "flash %s: writing its superblocks", path);
+		goto err_free;
+	}
+	t->data_off = t->pool->super.data_off;
+	t->bytes = (u64)t->pool->super.chunks * HAWK_CHUNK_BYTES;
+	return 0;
+
+err_free:
+	pool_free(t->pool);
+	t->pool = NULL;
+	return ret;
+}
+
+/* The records that are whole and ours; one that is not makes its chunk free. */
+static void load_records(struct hawk_engine *e, u32 tier, const struct hawk_super *s, u32 first,
+			 u32 n, const u8 *p)
+{
+	struct hawk_record r;
+	u32 i;
+
+	for (i = 0; i < n && first + i < s->chunks; i++)
+		if (!hawk_record_decode(p + (size_t)i * HAWK_RECORD_BYTES, hawk_pool_id(s),
+					first + i, &r))
+			hawk_pool_load(e, tier, &r);
+}
+
+/**
+ * epool_load() - tell the engine what chunks are kept for whom
+ * @id: the tier of @t in the engine
+ */
+int epool_load(struct embed *e, u32 id, struct etier *t)
+{
+	const struct hawk_super *s = &t->pool->super;
+	u32 c, per = LOAD_BYTES / HAWK_RECORD_BYTES;
+	int ret = hawk_pool_open(e->engine, id, s);
+	u8 *buf;
+	u64 n;
+
+	if (ret)
+		return ret;
+	buf = aligned_alloc(HAWK_POOL_PAGE, LOAD_BYTES);
+	if (!buf)
+		return -ENOMEM;
+	for (c = 0; !ret && c < s->chunks; c += per) {
+		n = s->header_off - hawk_record_off(s, c);
+		n = n < LOAD_BYTES ? n : LOAD_BYTES;
+		ret = poolfile_read(t->fd, hawk_record_off(s, c), buf, n);
+		if (!ret)
+			load_records(e->engine, id, s, c, per, buf);
+	}
+	free(buf);
+	if (!ret)
+		hawk_pool_loaded(e->engine, id);
+	return ret;
+}
+
+/* epool_close() - no space uses it any more */
+void epool_close(struct etier *t)
+{
+	struct hawk_super *s = &t->pool->super;
+	int ret = fdatasync(t->fd) ? -errno : 0;
+
+	s->written += hawk_load(&t->write_bytes) + hawk_load(&t->pool->header_bytes);
+	s->clean = !hawk_load(&t->pool->failed);
+	if (!ret)
+		ret = poolfile_write_supers(t->fd, s);
+	if (ret)
+		note_failure(t, "closing the pool", ret);
+	pthread_mutex_lock(&t->commit_lock);
+	pool_free(t->pool);
+	t->pool = NULL;
+	pthread_mutex_unlock(&t->commit_lock);
+}
+
+u64 epool_header_bytes(const struct etier *t)
+{
+	return t->pool ? hawk_load(&t->pool->header_bytes) : 0;
+}
+
+/* ---- records ---- */
+
+static int write_record(struct etier *t, const struct hawk_record *r, int flags)
+{
+	struct epool *p = t->pool;
+	u64 off = hawk_record_off(&p->super, r->chunk), page = off & ~(u64)(HAWK_POOL_PAGE - 1);
+	int ret;
+
+	pthread_mutex_lock(&p->record_lock);
+	ret = poolfile_read(t->fd, page, p->page, HAWK_POOL_PAGE);
+	if (!ret) {
+		hawk_record_encode(r, hawk_pool_id(&p->super), p->page + (off - page));
+		ret = poolfile_write(t->fd, page, p->page, HAWK_POOL_PAGE, flags);
+	}
+	pthread_mutex_unlock(&p->record_lock);
+	if (ret)
+		note_failure(t, "writing whose a chunk is", ret);
+	else
+		count(&p->header_bytes, HAWK_POOL_PAGE);
+	return ret;
+}
+
+/**
+ * epool_grant() - a space grows by a chunk
+ * Return: whether it may use it: its record is durable.
+ */
+bool epool_grant(struct espace *sp, const struct hawk_grant *g)
+{
+	struct hawk_record r;
+
+	return !hawk_grant_record(sp->space, g, &r) ||
+	       !write_record(&sp->e->tier[g->tier], &r, RWF_DSYNC);
+}
+
+/* epool_release() - a chunk has left its space: say so, and let the drive forget it */
+void epool_release(struct embed *e, u32 tier, u32 chunk)
+{
+	struct etier *t = &e->tier[tier];
+	struct hawk_record r = { .chunk = chunk };
+
+	if (hawk_pool_chunk_kept(e->engine, tier, chunk))
+		write_record(t, &r, 0);
+	/* advice: a drive or file system that cannot keeps the old bytes, which nobody reads */
+	if (fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		      (off_t)(t->data_off + (u64)chunk * HAWK_CHUNK_BYTES), HAWK_CHUNK_BYTES))
+		errno = 0;
+}
+
+/* ---- commits ---- */
+
+/*
+ * Blocks before those on flash; the caller is a planner.
+ * @last: the space ends, else it stops when that is wanted
+ */
+static void write_ancestors(struct espace *sp, u32 tier, bool last)
+{
+	struct hawk_move move[AT_ONCE];
+	struct hawk_plan plan = { .max = AT_ONCE, .move = move };
+	u32 cursor = 0;
+	int ret;
+
+	do {
+		ret = hawk_keep_ancestors(sp->space, tier, &cursor, &plan);
+		plan_run(sp, &plan);
+	} while ((last || !hawk_load(&sp->ending)) && (espace_grew(sp, ret) || ret >= 0));
+}
+
+/* Pages that are neighbours are one write. */
+static void write_pages(struct espace *sp, u32 tier, const struct hawk_keep_page *page, u32 n)
+{
+	struct etier *t = &sp->e->tier[tier];
+	u32 i, k;
+	int ret;
+
+	for (i = 0; i < n; i = k) {
+		for (k = i + 1; k < n && page[k].off == page[k - 1].off + HAWK_POOL_PAGE; k++)
+			;
+		ret = poolfile_write(t->fd, page[i].off, t->pool->buf + (u64)i * HAWK_POOL_PAGE,
+				     (u64)(k - i) * HAWK_POOL_PAGE, 0);
+		if (!ret) {
+			count(&t->pool->header_bytes, (u64)(k - i) * HAWK_POOL_PAGE);
+			continue;
+		}
+		note_failure(t, "writing headers", ret);
+		for (; i < k; i++)
+			hawk_keep_again(sp->space, tier, page[i].nr);
+	}
+}
+
+/* Headers of blocks that cannot be made durable are not written. */
+static bool flush(struct espace *sp, u32 tier, const struct hawk_keep_page *page, u32 n)
+{
+	struct etier *t = &sp->e->tier[tier];
+	u32 i;
+
+	if (!fdatasync(t->fd))
+		return true;
+	note_failure(t, "flushing", -errno);
+	for (i = 0; i < n; i++)
+		hawk_keep_again(sp->space, tier, page[i].nr);
+	return false;
+}
+
+static void commit_tier(struct espace *sp, u32 tier)
+{
+	struct etier *t = &sp->e->tier[tier];
+	struct hawk_keep_page page[COMMIT_PAGES];
+	u32 cursor = 0, n = COMMIT_PAGES;
+
+	pthread_mutex_lock(&t->commit_lock);
+	/* the space may have had to leave, and the tier have gone, or be another */
+	while (t->pool && n == COMMIT_PAGES) {
+		n = hawk_keep_collect(sp->space, tier, &cursor, t->pool->buf, page, COMMIT_PAGES);
+		if (n && !flush(sp, tier, page, n))
+			break;
+		write_pages(sp, tier, page, n);
+	}
+	pthread_mutex_unlock(&t->commit_lock);
+}
+
+/* epool_commit() - all headers of a space that have changed */
+void epool_commit(struct espace *sp)
+{
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (hawk_keep_due(sp->space, t))
+			commit_tier(sp, t);
+}
+
+/* epool_end() - the space ends and nobody uses it any more: what it keeps is durable */
+void epool_end(struct espace *sp)
+{
+	struct embed *e = sp->e;
+	u32 t;
+
+	planner_enter(e);
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (hawk_keep_due(sp->space, t))
+			write_ancestors(sp, t, true);
+	planner_leave(e);
+	epool_commit(sp);
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		if (!hawk_space_kept(sp->space, t))
+			continue;
+		pthread_mutex_lock(&e->tier[t].commit_lock);
+		if (e->tier[t].pool && fdatasync(e->tier[t].fd))
+			note_failure(&e->tier[t], "flushing", -errno);
+		pthread_mutex_unlock(&e->tier[t].commit_lock);
+	}
+}
+
+/**
+ * epool_step() - the keeper: is it time for a commit?
+ * @at: when the next one is due, 0: not known to be
+ *
+ * Return: when to call again, 0: when blocks have been written.
+ */
+u64 epool_step(struct embed *e, u64 at, u64 now)
+{
+	struct espace *sp = NULL;
+	u32 t;
+
+	if (!at)
+		return __atomic_load_n(&e->keeper_commit, __ATOMIC_RELAXED) ? now + COMMIT_NS : 0;
+	if (now < at)
+		return at;
+	__atomic_store_n(&e->keeper_commit, false, __ATOMIC_SEQ_CST);
+	planner_enter(e);
+	while ((sp = espace_next(e, sp))) {
+		for (t = 0; t < HAWK_TIERS_MAX; t++)
+			if (hawk_keep_due(sp->space, t))
+				write_ancestors(sp, t, false);
+		epool_commit(sp);
+	}
+	planner_leave(e);
+	return 0;
+}
+
+/* ---- a space finds its blocks ---- */
+
+/* Chunks whose headers are read by one transfer. */
+struct scan_run {
+	u32 first;		/* in scan.chunk */
+	u32 n;
+	u8 *mem;
+};
+
+struct scan {
+	struct eio_kind kind;
+	struct espace *sp;
+	u32 tier;
+	u32 *chunk;		/* orphans that may be the space's, rising */
+	u32 n;
+	u32 done;
+	u64 told;		/* when progress was last told */
+	u8 *mem;
+	struct scan_run *run;
+	u32 page_nr;		/* page of records that is in @page, HAWK_NONE: none */
+	u8 *page;
+};
+
+static u32 chunk_header_bytes(const struct scan *sc)
+{
+	return hawk_pool_slots(&sc->sp->e->tier[sc->tier].pool->super) * HAWK_HEADER_BYTES;
+}
+
+static void run_place(const struct eio_kind *k, void *what, struct eio_place *p)
+{
+	const struct scan *sc = (const struct scan *)k;
+	const struct etier *t = &sc->sp->e->tier[sc->tier];
+	const struct scan_run *r = what;
+
+	p->fd = t->fd;
+	p->mem = r->mem;
+	p->off = hawk_header_off(&t->pool->super, sc->chunk[r->first]);
+	p->bytes = r->n * chunk_header_bytes(sc);
+	p->write = false;
+}
+
+/* The record of a chunk as it is on flash. */
+static int read_record(struct scan *sc, u32 chunk, struct hawk_record *r)
+{
+	const struct etier *t = &sc->sp->e->tier[sc->tier];
+	const struct hawk_super *s = &t->pool->super;
+	u32 nr = chunk / HAWK_PAGE_RECORDS;
+	int ret = 0;
+
+	if (sc->page_nr != nr)
+		ret = poolfile_read(t->fd, s->record_off + (u64)nr * HAWK_POOL_PAGE, sc->page,
+				    HAWK_POOL_PAGE);
+	sc->page_nr = ret ? HAWK_NONE : nr;
+	return ret ? ret : hawk_record_decode(sc->page + chunk % HAWK_PAGE_RECORDS *
+					      HAWK_RECORD_BYTES, hawk_pool_id(s), chunk, r);
+}
+
+static void tell_progress(struct scan *sc)
+{
+	u64 now = now_ns();
+
+	if (now - sc->told < PROGRESS_NS)
+		return;
+	sc->told = now;
+	fprintf(stderr, "hawk: flash %s: space '%s': %u of %u chunks read\n",
+		sc->sp->e->tier[sc->tier].pool->path, (const char *)sc->sp->geo.name, sc->done,
+		sc->n);
+}
+
+/* Headers have come; what cannot be read is not adopted and stays as it is. */
+static void run_done(const struct eio_kind *k, void *what, s32 res)
+{
+	struct scan *sc = (struct scan *)k;
+	struct scan_run *r = what;
+	struct hawk_record rec;
+	u32 i;
+
+	if (res)
+		note_failure(&sc->sp->e->tier[sc->tier], "reading headers", res);
+	for (i = 0; i < r->n; i++, sc->done++)
+		if (!res && !read_record(sc, sc->chunk[r->first + i], &rec))
+			hawk_space_adopt(sc->sp->space, sc->tier, &rec,
+					 r->mem + (size_t)i * chunk_header_bytes(sc), now_ns());
+	tell_progress(sc);
+}
+
+/* Read the headers of some chunks from @at on, neighbours together.  Return: how many. */
+static u32 scan_some(struct scan *sc, u32 at)
+{
+	u32 size = chunk_header_bytes(sc), room = SCAN_BYTES / size, per = SCAN_READ / size;
+	u32 n = 0, runs = 0, k;
+	struct eio *io = eio_take(sc->sp->e);
+
+	while (at + n < sc->n && n < room) {
+		struct scan_run *r = &sc->run[runs++];
+
+		for (k = 1; at + n + k < sc->n && n + k < room && k < per &&
+		     sc->chunk[at + n + k] == sc->chunk[at + n] + k; k++)
+			;
+		*r = (struct scan_run){ at + n, k, sc->mem + (size_t)n * size };
+		eio_queue(io, &sc->kind, r);
+		n += k;
+	}
+	eio_finish(sc->sp->e, io, &sc->kind);
+	return n;
+}
+
+static int scan_list(struct scan *sc)
+{
+	u32 c = HAWK_NONE, room = hawk_pool_orphans(sc->sp->e->engine, sc->tier);
+
+	sc->chunk = calloc(room + 1, sizeof(*sc->chunk));
+	if (!sc->chunk)
+		return -ENOMEM;
+	while (sc->n < room &&
+	       (c = hawk_pool_next_orphan(sc->sp->space, sc->tier, c)) != HAWK_NONE)
+		sc->chunk[sc->n++] = c;
+	return 0;
+}
+
+static int adopt(struct espace *sp, u32 tier)
+{
+	struct scan sc = {
+		.kind = { run_place, run_done }, .sp = sp, .tier = tier, .told = now_ns(),
+		.page_nr = HAWK_NONE,
+	};
+	int ret = scan_list(&sc);
+	u32 at;
+
+	if (!ret && sc.n) {
+		sc.mem = aligned_alloc(HAWK_POOL_PAGE, SCAN_BYTES);
+		sc.page = aligned_alloc(HAWK_POOL_PAGE, HAWK_POOL_PAGE);
+		sc.run = calloc(SCAN_BYTES / chunk_header_bytes(&sc), sizeof(*sc.run));
+		ret = sc.mem && sc.page && sc.run ? 0 : -ENOMEM;
+		for (at = 0; !ret && at < sc.n; at += scan_some(&sc, at))
+			;
+	}
+	free(sc.mem);
+	free(sc.page);
+	free(sc.run);
+	free(sc.chunk);
+	return ret;
+}
+
+static void tell_damage(struct espace *sp)
+{
+	struct hawk_recovery r;
+
+	hawk_space_recovery(sp->space, &r);
+	if (r.corrupt || r.no_room)
+		fprintf(stderr, "hawk: space '%s': %llu blocks found on flash, %llu headers damaged, "
+			"no room for %llu\n", (const char *)sp->geo.name,
+			(unsigned long long)r.blocks, (unsigned long long)r.corrupt,
+			(unsigned long long)r.no_room);
+}
+
+/**
+ * epool_find() - what a space that is being made has on persistent flash is its again
+ *
+ * Takes the time of reading its headers.
+ */
+int epool_find(struct espace *sp)
+{
+	int ret = 0;
+	u32 t;
+
+	for (t = 0; !ret && t < HAWK_TIERS_MAX; t++)
+		if (hawk_space_kept(sp->space, t))
+			ret = adopt(sp, t);
+	if (!ret)
+		ret = hawk_space_prune(sp->space);
+	tell_damage(sp);
+	return ret;
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+/*
+ * poolfile.c - see poolfile.h
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/fs.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "poolfile.h"
+
+#define ZERO_BYTES	(1u << 20)	/* written at a time where nothing faster is offered */
+
+int poolfile_size(int fd, u64 *bytes)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (S_ISBLK(st.st_mode))
+		return ioctl(fd, BLKGETSIZE64, bytes) ? -errno : 0;
+	*bytes = (u64)st.st_size;
+	return 0;
+}
+
+int poolfile_read(int fd, u64 off, void *buf, size_t bytes)
+{
+	ssize_t n;
+
+	while (bytes) {
+		n = pread(fd, buf, bytes, (off_t)off);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		off += (u64)n;
+		buf = (u8 *)buf + n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+/* RWF_DSYNC is not everywhere: then the whole file is flushed. */
+int poolfile_write(int fd, u64 off, const void *buf, size_t bytes, int flags)
+{
+	struct iovec iov;
+	bool flush = false;
+	ssize_t n;
+
+	while (bytes) {
+		iov = (struct iovec){ (void *)buf, bytes };
+		n = pwritev2(fd, &iov, 1, (off_t)off, flags);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && flags && (errno == EOPNOTSUPP || errno == ENOSYS)) {
+			flags = 0;
+			flush = true;
+			continue;
+		}
+		if (n <= 0)
+			return n ? -errno : -EIO;
+		off += (u64)n;
+		buf = (const u8 *)buf + n;
+		bytes -= (size_t)n;
+	}
+	return flush && fdatasync(fd) ? -errno : 0;
+}
+
+/* ---- superblocks ---- */
+
+static int super_read(int fd, u64 off, u8 *page, struct hawk_super *s)
+{
+	int ret = poolfile_read(fd, off, page, HAWK_POOL_PAGE);
+
+	return ret ? ret : hawk_super_decode(page, s);
+}
+
+void poolfile_supers(int fd, struct hawk_super s[2], int err[2])
+{
+	u8 *page = aligned_alloc(HAWK_POOL_PAGE, HAWK_POOL_PAGE);
+	u64 bytes = 0, end;
+
+	err[0] = -ENOMEM;
+	err[1] = -ENOMEM;
+	if (!page)
+		return;
+	err[0] = poolfile_size(fd, &bytes);
+	if (!err[0] && bytes < 2 * HAWK_POOL_PAGE)
+		err[0] = -ENOENT;
+	err[1] = err[0];
+	if (!err[0]) {
+		err[0] = super_read(fd, 0, page, &s[0]);
+		end = !err[0] ? s[0].bytes : bytes & ~(u64)(HAWK_POOL_PAGE - 1);
+		err[1] = super_read(fd, end - HAWK_POOL_PAGE, page, &s[1]);
+	}
+	/* two halves of different pools: the one that says where the other is */
+	if (!err[0] && !err[1] && memcmp(s[0].uuid, s[1].uuid, sizeof(s[0].uuid)))
+		err[1] = -EUCLEAN;
+	free(page);
+}
+
+int poolfile_write_supers(int fd, const struct hawk_super *s)
+{
+	u8 *page = aligned_alloc(HAWK_POOL_PAGE, HAWK_POOL_PAGE);
+	int ret = page ? 0 : -ENOMEM;
+	u32 i;
+
+	if (page)
+		hawk_super_encode(s, page);
+	for (i = 0; !ret && i < 2; i++) {
+		ret = poolfile_write(fd, hawk_super_copy_off(s, i), page, HAWK_POOL_PAGE, 0);
+		if (!ret && fdatasync(fd))
+			ret = -errno;
+	}
+	free(page);
+	return ret;
+}
+
+/* ---- making ---- */
+
+static int zero_by_writing(int fd, u64 off, u64 bytes)
+{
+	u8 *zero = aligned_alloc(HAWK_POOL_PAGE, ZERO_BYTES);
+	int ret = 0;
+	u64 n;
+
+	if (!zero)
+		return -ENOMEM;
+	memset(zero, 0, ZERO_BYTES);
+	for (; !ret && bytes; off += n, bytes -= n) {
+		n = bytes < ZERO_BYTES ? bytes : ZERO_BYTES;
+		ret = poolfile_write(fd, off, zero, n, 0);
+	}
+	free(zero);
+	return ret;
+}
+
+static int zero_range(int fd, u64 off, u64 bytes, bool blk)
+{
+	u64 range[2] = { off, bytes };
+
+	if (blk ? !ioctl(fd, BLKZEROOUT, range) :
+		  !fallocate(fd, FALLOC_FL_ZERO_RANGE, (off_t)off, (off_t)bytes))
+		return 0;
+	return zero_by_writing(fd, off, bytes);
+}
+
+static int set_length(int fd, const struct poolfile_params *p, u64 bytes)
+{
+	if (ftruncate(fd, (off_t)bytes))
+		return -errno;
+	return p->sparse ? 0 : -posix_fallocate(fd, 0, (off_t)bytes);
+}
+
+int poolfile_make(int fd, const struct poolfile_params *p, struct hawk_super *s)
+{
+	struct stat st;
+	int ret;
+
+	memset(s, 0, sizeof(*s));
+	s->bytes = p->bytes;
+	s->slot_bytes = p->slot_bytes;
+	s->rated = p->rated;
+	s->created = (u64)time(NULL);
+	s->clean = true;
+	ret = hawk_super_layout(s);
+	if (ret)
+		return ret;
+	if (fstat(fd, &st) || getrandom(s->uuid, sizeof(s->uuid), 0) != sizeof(s->uuid))
+		return -errno;
+	s->uuid[6] = (s->uuid[6] & 0x0f) | 0x40;	/* RFC 4122, random */
+	s->uuid[8] = (s->uuid[8] & 0x3f) | 0x80;
+	if (S_ISREG(st.st_mode))
+		ret = set_length(fd, p, s->bytes);
+	/* the old superblocks first: half of two pools must not look like one */
+	if (!ret)
+		ret = zero_by_writing(fd, 0, HAWK_POOL_PAGE);
+	if (!ret)
+		ret = zero_by_writing(fd, s->bytes - HAWK_POOL_PAGE, HAWK_POOL_PAGE);
+	if (!ret && fdatasync(fd))
+		ret = -errno;
+	if (!ret)
+		ret = zero_range(fd, s->record_off, s->data_off - s->record_off,
+				 S_ISBLK(st.st_mode));
+	if (!ret && fdatasync(fd))
+		ret = -errno;
+	return ret ? ret : poolfile_write_supers(fd, s);
+}

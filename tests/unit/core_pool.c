@@ -1,0 +1,586 @@
+// SPDX-License-Identifier: MIT
+/*
+ * core_pool.c - blocks outlive their device: who finds what again
+ */
+#include "core_pool_host.h"
+
+#define N	(2 * PH_FPC)		/* blocks of two chunks */
+
+static struct hawk_recovery found(struct hawk_space *s)
+{
+	struct hawk_recovery r;
+
+	hawk_space_recovery(s, &r);
+	return r;
+}
+
+static void put_all(struct pool_host *h, struct hawk_space *s, u32 from, u32 n, bool chain)
+{
+	u32 i;
+
+	for (i = from; i < from + n; i++)
+		assert_int_equal(ph_put(h, s, i, 1, chain && i > from ? i - 1 : i), 0);
+	ph_write_all(h, s);
+}
+
+static u32 hits(struct pool_host *h, struct hawk_space *s, u32 from, u32 n)
+{
+	u32 i, hit = 0;
+
+	for (i = from; i < from + n; i++)
+		hit += ph_get(h, s, i) == 1;
+	return hit;
+}
+
+static void restart(struct pool_host *h)
+{
+	ph_close(h, false);
+	drive_power_cut(&h->d);
+	assert_int_equal(ph_open(h, 1), 0);
+}
+
+/* All blocks whose headers were written are there, after a power cut too. */
+static void found_again(void **state)
+{
+	struct pool_host h;
+	struct hawk_space *s;
+	u32 round;
+
+	(void)state;
+	ph_format(&h, 6, 1);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	assert_int_equal(found(s).chunks, 0);
+	put_all(&h, s, 0, N, true);
+	for (round = 0; round < 3; round++) {
+		ph_space_end(&h, s);
+		restart(&h);
+		s = ph_space(&h, "a");
+		assert_int_equal(found(s).blocks, N);
+		assert_int_equal(found(s).corrupt + found(s).no_parent + found(s).stale, 0);
+		assert_int_equal(hits(&h, s, 0, N), N);
+	}
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
+/* A LID of sequence 0 is a name like others, and no block can be made under one. */
+static void found_have_lids(void **state)
+{
+	u8 key[HAWK_KEY_BYTES];
+	struct pool_host h;
+	struct hawk_space *s;
+	struct hawk_ref ref;
+	u64 lid, vt;
+	u32 n;
+
+	(void)state;
+	ph_format(&h, 6, 2);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	put_all(&h, s, 0, 16, false);
+	ph_space_end(&h, s);
+	restart(&h);
+	s = ph_space(&h, "a");
+	for (n = 0; n < 16; n++) {
+		ph_key(key, n);
+		assert_int_equal(hawk_block_find(s, key, false, ++h.now, &lid, &vt, &ref), 0);
+		assert_true(lid);
+		assert_int_equal(hawk_lid_seq(lid), 0);
+		assert_int_equal(hawk_lid_layer(lid), n % 4);
+		assert_int_equal(hawk_lid_head(lid), n / 4 % 2);
+		assert_int_equal(hawk_block_fork(s, lid, ph_lid(n, 7)), 0);
+		assert_int_equal(hawk_block_free(s, lid), 0);
+		assert_int_equal(ph_get(&h, s, n), 1);
+	}
+	assert_int_equal(hawk_block_alloc(s, lid, NULL, HAWK_TIER_ANY, ++h.now, &h.plan, &vt),
+			 -EINVAL);
+	assert_int_equal(hawk_block_fork(s, ph_lid(0, 7), HAWK_LID(0, 0, 0, 16)), -EINVAL);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
+/* Not even blocks with the same keys: neither another name, nor another model, nor owner. */
+static void others_find_nothing(void **state)
+{
+	struct hawk_identity id;
+	struct hawk_space_params p;
+	struct hawk_space *s, *other;
+	struct hawk_record r;
+	struct pool_host h;
+	u32 i;
+
+	(void)state;
+	ph_format(&h, 6, 3);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	put_all(&h, s, 0, PH_FPC, false);
+	ph_space_end(&h, s);
+	restart(&h);
+	for (i = 0; i < 4; i++) {
+		p = ph_params(&h, i ? "a" : "b", &id);
+		id.model_id += i == 1;
+		id.uid += i == 2;
+		if (i == 3)
+			p.identity = NULL;
+		assert_int_equal(ph_try_space(&h, &p, &other), 0);
+		assert_int_equal(found(other).blocks, 0);
+		assert_int_equal(hits(&h, other, 0, PH_FPC), 0);
+		ph_space_end(&h, other);
+		ph_clean(&h);
+	}
+	/* should the hash of two identities be the same */
+	other = ph_space(&h, "b");
+	for (i = 0; i < h.super.chunks; i++)
+		if (!hawk_record_decode(h.d.now + hawk_record_off(&h.super, i),
+					hawk_pool_id(&h.super), i, &r) && r.kept)
+			assert_int_equal(hawk_space_adopt(other, h.flash, &r, NULL, 1), -ENOENT);
+	ph_space_end(&h, other);
+	assert_int_equal(hawk_pool_orphans(h.e, h.flash), 1);
+	s = ph_space(&h, "a");
+	assert_int_equal(hits(&h, s, 0, PH_FPC), PH_FPC);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
+/* What a space without an identity wrote is nobody's, and its chunks are free. */
+static void private_leaves_nothing(void **state)
+{
+	struct hawk_identity id;
+	struct hawk_space_params p;
+	struct hawk_space *s;
+	struct pool_host h;
+
+	(void)state;
+	ph_format(&h, 6, 4);
+	assert_int_equal(ph_open(&h, 1), 0);
+	p = ph_params(&h, "a", &id);
+	p.identity = NULL;
+	p.block_bytes = PH_BLOCK;
+	assert_int_equal(ph_try_space(&h, &p, &s), 0);
+	put_all(&h, s, 0, N, false);
+	ph_space_kill(&h, s);
+	ph_clean(&h);
+	restart(&h);
+	assert_int_equal(hawk_pool_orphans(h.e, h.flash), 0);
+	s = ph_space(&h, "a");
+	assert_int_equal(hits(&h, s, 0, N), 0);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
+/* Orphans are given away when nothing else is free, the oldest first. */
+static void orphans_given_away(void **state)
+{
+	struct hawk_space *s;
+	struct pool_host h;
+
+	(void)state;
+	ph_format(&h, 6, 5);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "old");
+	put_all(&h, s, 0, N, false);
+	ph_space_end(&h, s);
+	s = ph_space(&h, "young");
+	put_all(&h, s, 0, N, false);
+	ph_space_end(&h, s);
+	restart(&h);
+	assert_int_equal(hawk_pool_orphans(h.e, h.flash), 4);
+	s = ph_space(&h, "new");
+	put_all(&h, s, 0, N, false);
+	assert_int_equal(hawk_pool_orphans(h.e, h.flash), 4);
+	put_all(&h, s, N, N, false);	/* of DRAM there is room for both */
+	assert_int_equal(hawk_pool_orphans(h.e, h.flash), 2);
+	ph_space_end(&h, s);
+	s = ph_space(&h, "old");
+	assert_int_equal(found(s).chunks, 0);
+	ph_space_end(&h, s);
+	s = ph_space(&h, "young");
+	assert_int_equal(hits(&h, s, 0, N), N);
+	ph_space_end(&h, s);
+	restart(&h);
+	s = ph_space(&h, "new");
+	assert_int_equal(hits(&h, s, 0, 2 * N), 2 * N);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
+/* A chunk that was another's: its old headers count no more, whatever the bytes. */
+static void former_owner_sees_nothing(void **state)
+{
+	struct hawk_space *s;
+	struct pool_host h;
+	u32 round;
+
+	(void)state;
+	ph_format(&h, 2, 6);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	put_all(&h, s, 0, N, false);
+	ph_space_end(&h, s);
+	s = ph_space(&h, "b");
+	put_all(&h, s, 0, N, false);	/* the same bytes and keys, in the same slots */
+	ph_space_kill(&h, s);		/* and no header of b is written */
+	for (round = 0; round < 2; round++) {
+		restart(&h);
+		s = ph_space(&h, "a");
+		assert_int_equal(found(s).blocks, 0);
+		assert_int_equal(found(s).chunks, 0);
+		ph_space_kill(&h, s);
+	}
+	s = ph_space(&h, "b");
+	assert_int_equal(found(s).chunks, 2);
+	assert_int_equal(found(s).blocks, 0);
+	assert_int_equal(found(s).corrupt, 0);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
+/* A hole in a chain: what comes after it goes, what comes before stays. */
+static void children_without_parent(void **state)
+{
+	u8 key[HAWK_KEY_BYTES];
+	struct hawk_space *s;
+	struct pool_host h;
+
+	(void)state;
+	ph_format(&h, 6, 7);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	put_all(&h, s, 0, 100, true);
+	put_all(&h, s, 200, 10, false);
+	assert_int_equal(ph_put(&h, s, 300, 1, 301), 0);	/* two that name each other */
+	assert_int_equal(ph_put(&h, s, 301, 1, 300), 0);
+	ph_write_all(&h, s);
+	ph_key(key, 40);
+	assert_int_equal(hawk_key_free(s, key), 0);
+	ph_space_end(&h, s);
+	restart(&h);
+	s = ph_space(&h, "a");
+	assert_int_equal(found(s).blocks, 50);
+	assert_int_equal(found(s).no_parent, 59 + 2);
+	assert_int_equal(hits(&h, s, 0, 100), 40);
+	assert_int_equal(hits(&h, s, 200, 10), 10);
+	ph_space_end(&h, s);
+	restart(&h);		/* and it stays so: their headers have gone */
+	s = ph_space(&h, "a");
+	assert_int_equal(found(s).blocks, 50);
+	assert_int_equal(found(s).no_parent, 0);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
+/* A prefix so hot that it never left memory is written for what follows it. */
+static void hot_prefix_is_kept(void **state)
+{
+	struct hawk_ref ref;
+	struct hawk_space *s;
+	struct pool_host h;
+	u64 vt;
+	u32 n;
+
+	(void)state;
+	ph_format(&h, 6, 14);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	for (n = 0; n < 40; n++)
+		assert_int_equal(ph_put(&h, s, n, 1, n ? n - 1 : 0), 0);
+	assert_int_equal(hawk_block_pin(s, ph_lid(20, 1), ++h.now, &vt, &ref), 0);
+	for (n = 40; n < PH_FPC + 20; n++) {
+		assert_int_equal(ph_put(&h, s, n, 1, n == 40 ? 39 : n), 0);
+		/* all but the first 40 get cold */
+		assert_int_equal(hits(&h, s, 0, 40), 40);
+	}
+	for (n = 0; n < 40; n++)
+		assert_int_equal(HAWK_VT_TIER(hawk_space_translate(s, ph_lid(n, 1))), h.dram);
+	assert_int_equal(HAWK_VT_TIER(hawk_space_translate(s, ph_lid(40, 1))), h.flash);
+	ph_ancestors(&h, s);
+	host_check(s);
+	for (n = 0; n < 40; n++)
+		assert_int_equal(HAWK_VT_TIER(hawk_space_translate(s, ph_lid(n, 1))), h.dram);
+	hawk_block_unpin(s, ref);
+	ph_space_end(&h, s);
+	restart(&h);
+	s = ph_space(&h, "a");
+	assert_int_equal(found(s).no_parent, 0);
+	assert_int_equal(hits(&h, s, 0, 41), 41);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
+/* Flash is full of blocks that must stay: then the prefix is not kept, and that is all. */
+static void no_room_for_a_hot_prefix(void **state)
+{
+	u8 key[HAWK_KEY_BYTES];
+	struct hawk_ref ref;
+	struct hawk_space *s;
+	struct pool_host h;
+	u64 lid, vt;
+	u32 n;
+
+	(void)state;
+	ph_format(&h, 1, 15);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	for (n = 0; n < 2 * PH_FPC; n++) {
+		assert_int_equal(ph_put(&h, s, n, 1, n == 40 ? 39 : n), 0);
+		hits(&h, s, 0, n < 40 ? n : 40);
+	}
+	for (n = 40; n < 2 * PH_FPC; n++) {
+		ph_key(key, n);
+		if (HAWK_VT_TIER(hawk_space_translate(s, ph_lid(n, 1))) == h.flash)
+			assert_int_equal(hawk_block_find(s, key, true, h.now, &lid, &vt, &ref), 0);
+	}
+	assert_int_equal(HAWK_VT_TIER(hawk_space_translate(s, ph_lid(40, 1))), h.flash);
+	ph_ancestors(&h, s);
+	ph_space_end(&h, s);
+	restart(&h);
+	s = ph_space(&h, "a");
+	assert_true(found(s).no_parent);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
+/*
+ * The power fails when the headers of younger blocks have been written and those of older
+ * ones, which lie in the first chunk, have not.
+ */
+static void commit_but_first_chunk(struct pool_host *h, struct hawk_space *s)
+{
+	static u8 buf[64 * HAWK_POOL_PAGE];
+	struct hawk_keep_page page[64];
+	u32 cursor = 0, i, n, left = 0;
+
+	n = hawk_keep_collect(s, h->flash, &cursor, buf, page, 64);
+	drive_flush(&h->d);
+	for (i = 0; i < n; i++)
+		if (page[i].off >= hawk_header_off(&h->super, 1))
+			drive_write(&h->d, page[i].off, buf + i * HAWK_POOL_PAGE, HAWK_POOL_PAGE);
+		else
+			left++;
+	assert_true(left && left < n);
+	drive_flush(&h->d);
+}
+
+/* A key that was forgotten and put again with other bytes: the younger ones. */
+static void younger_version_counts(void **state)
+{
+	u8 key[HAWK_KEY_BYTES];
+	struct hawk_space *s;
+	struct pool_host h;
+	u32 n, ver;
+
+	(void)state;
+	ph_format(&h, 6, 8);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	put_all(&h, s, 0, PH_FPC, false);
+	ph_commit(&h, s);
+	for (ver = 2; ver < 4; ver++) {
+		for (n = 0; n < PH_FPC; n++) {
+			ph_key(key, n);
+			assert_int_equal(hawk_key_free(s, key), 0);
+			assert_int_equal(ph_put(&h, s, n, ver, n), 0);
+		}
+		ph_write_all(&h, s);
+	}
+	commit_but_first_chunk(&h, s);
+	ph_space_kill(&h, s);
+	restart(&h);
+	s = ph_space(&h, "a");
+	assert_int_equal(found(s).blocks, PH_FPC);
+	assert_int_equal(found(s).stale, PH_FPC);
+	for (n = 0; n < PH_FPC; n++)
+		assert_int_equal(ph_get(&h, s, n), 3);
+	ph_space_end(&h, s);
+	restart(&h);
+	s = ph_space(&h, "a");
+	assert_int_equal(found(s).stale, 0);
+	assert_int_equal(found(s).blocks, PH_FPC);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
+/* The quota and the minima of others come first; the rest stays orphaned. */
+static void no_more_than_the_quota(void **state)
+{
+	struct hawk_space *s, *other;
+	struct hawk_identity id, id2;
+	struct hawk_space_params p;
+	struct pool_host h;
+
+	(void)state;
+	ph_format(&h, 4, 9);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	put_all(&h, s, 0, 4 * PH_FPC, false);
+	ph_space_end(&h, s);
+	restart(&h);
+	p = ph_params(&h, "a", &id);
+	p.quota_max[h.flash] = 3;
+	assert_int_equal(ph_try_space(&h, &p, &s), 0);
+	assert_int_equal(found(s).chunks, 3);
+	assert_int_equal(hits(&h, s, 0, 4 * PH_FPC), 3 * PH_FPC);
+	ph_space_end(&h, s);
+	restart(&h);
+	p = ph_params(&h, "other", &id2);
+	p.quota_min[h.flash] = 2;
+	assert_int_equal(ph_try_space(&h, &p, &other), 0);
+	s = ph_space(&h, "a");
+	assert_int_equal(found(s).chunks, 2);
+	put_all(&h, other, 0, N, false);	/* it can have its minimum */
+	assert_int_equal(hits(&h, other, 0, N), N);
+	ph_space_end(&h, other);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
+/* Fewer blocks than were found. */
+static void no_room_in_the_tables(void **state)
+{
+	struct hawk_identity id;
+	struct hawk_space_params p;
+	struct hawk_space *s;
+	struct pool_host h;
+
+	(void)state;
+	ph_format(&h, 6, 10);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	put_all(&h, s, 0, N, false);
+	ph_space_end(&h, s);
+	restart(&h);
+	p = ph_params(&h, "a", &id);
+	p.max_blocks = 100;
+	assert_int_equal(ph_try_space(&h, &p, &s), 0);
+	assert_int_equal(found(s).blocks + found(s).no_room, found(s).chunks * PH_FPC);
+	assert_int_equal(found(s).blocks, 100);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
+static void forgotten_space(void **state)
+{
+	struct hawk_space *s;
+	struct pool_host h;
+
+	(void)state;
+	ph_format(&h, 6, 11);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	put_all(&h, s, 0, N, false);
+	ph_commit(&h, s);
+	hawk_keep_forget(s);
+	ph_space_end(&h, s);
+	ph_clean(&h);
+	drive_flush(&h.d);
+	restart(&h);
+	assert_int_equal(hawk_pool_orphans(h.e, h.flash), 0);
+	s = ph_space(&h, "a");
+	assert_int_equal(hits(&h, s, 0, N), 0);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
+static void refusals(void **state)
+{
+	struct hawk_identity id;
+	struct hawk_space_params p;
+	struct hawk_record r = { .kept = true };
+	struct hawk_super two;
+	struct hawk_space *s;
+	struct pool_host h;
+
+	(void)state;
+	ph_format(&h, 6, 12);
+	assert_int_equal(ph_open(&h, 1), 0);
+	two = h.super;
+	assert_int_equal(hawk_pool_open(h.e, h.flash, &two), -EINVAL);	/* is one */
+	assert_int_equal(hawk_pool_open(h.e, h.dram, &two), -EINVAL);
+	assert_int_equal(hawk_pool_open(h.e, HAWK_TIERS_MAX, &two), -ENOENT);
+	assert_int_equal(hawk_pool_slot_bytes(h.e, h.dram), 0);
+	assert_int_equal(hawk_pool_slot_bytes(h.e, h.flash), PH_BLOCK);
+	p = ph_params(&h, "small", &id);
+	p.block_bytes = id.block_bytes = 4096;
+	assert_int_equal(ph_try_space(&h, &p, &s), -EINVAL);
+	p.identity = NULL;	/* nothing is kept: no headers */
+	assert_int_equal(ph_try_space(&h, &p, &s), 0);
+	ph_space_kill(&h, s);
+	ph_clean(&h);
+	r.epoch = (h.super.seq + 1) << HAWK_EPOCH_SHIFT;
+	assert_int_equal(hawk_pool_load(h.e, h.flash, &r), -EINVAL);
+	r.epoch = 1;
+	r.chunk = 6;
+	assert_int_equal(hawk_pool_load(h.e, h.flash, &r), -EINVAL);
+	s = ph_space(&h, "a");
+	p = ph_params(&h, "b", &id);
+	r.chunk = 0;
+	r.owner = id;
+	assert_int_equal(hawk_space_adopt(s, h.flash, &r, NULL, 1), -ENOENT);
+	r.owner = *s->identity;
+	assert_int_equal(hawk_space_adopt(s, h.flash, &r, NULL, 1), -ENOENT);	/* free */
+	assert_int_equal(hawk_space_adopt(s, h.dram, &r, NULL, 1), -ENOENT);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
+/* One superblock is enough, and comes back; without both nothing is opened. */
+static void superblocks(void **state)
+{
+	struct pool_host h;
+	u8 junk[4096];
+	u32 i;
+
+	(void)state;
+	memset(junk, 0x5a, sizeof(junk));
+	ph_format(&h, 6, 13);
+	for (i = 0; i < 2; i++) {
+		drive_write(&h.d, hawk_super_copy_off(&h.super, i), junk, sizeof(junk));
+		assert_int_equal(ph_open(&h, 1), 0);
+		assert_int_equal(h.super.seq, i + 1);
+		ph_close(&h, true);
+	}
+	drive_write(&h.d, hawk_super_copy_off(&h.super, 0), junk, sizeof(junk));
+	h.d.now[hawk_super_copy_off(&h.super, 1) + 50] ^= 1;
+	assert_int_equal(ph_open(&h, 1), -EILSEQ);
+	drive_write(&h.d, hawk_super_copy_off(&h.super, 1), junk, sizeof(junk));
+	assert_int_equal(ph_open(&h, 1), -ENOENT);
+	ph_free(&h);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(found_again),
+		cmocka_unit_test(found_have_lids),
+		cmocka_unit_test(others_find_nothing),
+		cmocka_unit_test(private_leaves_nothing),
+		cmocka_unit_test(orphans_given_away),
+		cmocka_unit_test(former_owner_sees_nothing),
+		cmocka_unit_test(children_without_parent),
+		cmocka_unit_test(hot_prefix_is_kept),
+		cmocka_unit_test(no_room_for_a_hot_prefix),
+		cmocka_unit_test(younger_version_counts),
+		cmocka_unit_test(no_more_than_the_quota),
+		cmocka_unit_test(no_room_in_the_tables),
+		cmocka_unit_test(forgotten_space),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(superblocks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
