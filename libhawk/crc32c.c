@@ -2,21 +2,38 @@
 /*
  * crc32c.c - checksum of a block
  *
+ * A block that the drive has just written is in no cache of this CPU, so how soon
+ * its bytes come counts most: AHEAD bytes are asked for before they are needed, since
+ * the CPU's own prefetcher ends with each page.
+ *
  * The crc32 instruction has a latency of three cycles but starts every cycle, so
  * three runs side by side take the time of one.  Joining them needs "the CRC
  * state after n more zero bytes", which is linear in the state: a table of 4 x
  * 256 words per n gives it in four look-ups.
+ *
+ * With VPCLMULQDQ the message is folded: 64 bits times x^n mod P, added to what lies
+ * n bits further on, leave the remainder as it is.  FOLD bytes are left of it at last,
+ * and the crc32 instruction takes those.  Bits are reflected: bit i of a product of two
+ * stands one place higher than that of the operands, hence the odd exponents.
  */
 #include <pthread.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 #include "crc32c.h"
 
 #define POLY	0x82f63b78u	/* Castagnoli, bits reversed */
-#define RUN	1360u		/* bytes of one of three runs: 3 * 1360 fit 4 KiB */
+#define RUN	1344u		/* bytes of one of three runs: whole lines, three fit 4 KiB */
+#define LINE	64u
+#define AHEAD	4096u		/* bytes */
+#define FOLD	256u		/* bytes: four registers */
 
 static uint32_t byte_table[256];
 static uint32_t skip_table[4][256];	/* state after RUN zero bytes */
+static uint64_t fold_low, fold_high;	/* x^(8 * FOLD + 31), x^(8 * FOLD - 33) mod P */
+static enum hawk_crc32c_how best;	/* of this CPU */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static uint32_t update_table(uint32_t crc, const uint8_t *p, size_t len)
@@ -24,6 +41,26 @@ static uint32_t update_table(uint32_t crc, const uint8_t *p, size_t len)
 	while (len--)
 		crc = crc >> 8 ^ byte_table[(crc ^ *p++) & 0xff];
 	return crc;
+}
+
+/* x^n mod P */
+static uint32_t power(uint32_t n)
+{
+	uint32_t c = 1u << 31;
+
+	while (n--)
+		c = c >> 1 ^ (c & 1 ? POLY : 0);
+	return c;
+}
+
+static void find_cpu(void)
+{
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("sse4.2"))
+		best = HAWK_CRC32C_RUNS;
+	if (best && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq"))
+		best = HAWK_CRC32C_FOLD;
+#endif
 }
 
 static void make_tables(void)
@@ -43,12 +80,9 @@ static void make_tables(void)
 			for (bit = 0; bit < 8; bit++)
 				if (i & 1u << bit)
 					skip_table[k][i] ^= col[8 * k + bit];
-}
-
-uint32_t hawk_crc32c_table(const void *p, size_t len)
-{
-	pthread_once(&once, make_tables);
-	return ~update_table(~0u, p, len);
+	fold_low = power(8 * FOLD + 31);
+	fold_high = power(8 * FOLD - 33);
+	find_cpu();
 }
 
 #ifdef __x86_64__
@@ -67,8 +101,13 @@ static uint32_t skip_run(uint32_t crc)
 	       skip_table[2][crc >> 16 & 0xff] ^ skip_table[3][crc >> 24];
 }
 
+static inline void fetch(const uint8_t *p)
+{
+	__builtin_prefetch(p + AHEAD);
+}
+
 __attribute__((target("sse4.2")))
-static uint32_t update_sse42(uint32_t crc, const uint8_t *p, size_t len)
+static uint32_t update_runs(uint32_t crc, const uint8_t *p, size_t len)
 {
 	uint64_t a, b, c;
 	unsigned int i;
@@ -78,6 +117,11 @@ static uint32_t update_sse42(uint32_t crc, const uint8_t *p, size_t len)
 		b = 0;
 		c = 0;
 		for (i = 0; i < RUN; i += 8) {
+			if (i % LINE == 0) {
+				fetch(p + i);
+				fetch(p + RUN + i);
+				fetch(p + 2 * RUN + i);
+			}
 			a = __builtin_ia32_crc32di(a, load64(p + i));
 			b = __builtin_ia32_crc32di(b, load64(p + RUN + i));
 			c = __builtin_ia32_crc32di(c, load64(p + 2 * RUN + i));
@@ -91,22 +135,74 @@ static uint32_t update_sse42(uint32_t crc, const uint8_t *p, size_t len)
 	return crc;
 }
 
-uint32_t hawk_crc32c_more(uint32_t crc, const void *p, size_t len)
+#define FOLD_TARGET	"avx512f,vpclmulqdq,sse4.2"
+
+__attribute__((target(FOLD_TARGET)))
+static inline __m512i fold(__m512i x, __m512i by, const uint8_t *p)
 {
-	pthread_once(&once, make_tables);
-	return __builtin_cpu_supports("sse4.2") ? update_sse42(crc, p, len) :
-						  update_table(crc, p, len);
+	fetch(p);
+	return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(x, by, 0x00),
+					 _mm512_clmulepi64_epi128(x, by, 0x11),
+					 _mm512_loadu_si512(p), 0x96);	/* xor */
+}
+
+__attribute__((target(FOLD_TARGET)))
+static uint32_t update_fold(uint32_t crc, const uint8_t *p, size_t len)
+{
+	const __m512i by = _mm512_broadcast_i32x4(_mm_set_epi64x((int64_t)fold_high,
+								 (int64_t)fold_low));
+	__m512i x[FOLD / LINE];
+	uint8_t rest[FOLD];
+	unsigned int i;
+
+	if (len < 2 * FOLD)
+		return update_runs(crc, p, len);
+	for (i = 0; i < FOLD / LINE; i++)
+		x[i] = _mm512_loadu_si512(p + i * LINE);
+	x[0] = _mm512_xor_si512(x[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
+	for (p += FOLD, len -= FOLD; len >= FOLD; p += FOLD, len -= FOLD)
+		for (i = 0; i < FOLD / LINE; i++)
+			x[i] = fold(x[i], by, p + i * LINE);
+	memcpy(rest, x, FOLD);
+	return update_runs(update_runs(0, rest, FOLD), p, len);
+}
+
+static uint32_t update(enum hawk_crc32c_how how, uint32_t crc, const uint8_t *p, size_t len)
+{
+	switch (how) {
+	case HAWK_CRC32C_FOLD:
+		return update_fold(crc, p, len);
+	case HAWK_CRC32C_RUNS:
+		return update_runs(crc, p, len);
+	default:
+		return update_table(crc, p, len);
+	}
 }
 
 #else
 
-uint32_t hawk_crc32c_more(uint32_t crc, const void *p, size_t len)
+static uint32_t update(enum hawk_crc32c_how how, uint32_t crc, const uint8_t *p, size_t len)
 {
-	pthread_once(&once, make_tables);
+	(void)how;
 	return update_table(crc, p, len);
 }
 
 #endif
+
+bool hawk_crc32c_by(enum hawk_crc32c_how how, const void *p, size_t len, uint32_t *crc)
+{
+	pthread_once(&once, make_tables);
+	if (how > best)
+		return false;
+	*crc = ~update(how, ~0u, p, len);
+	return true;
+}
+
+uint32_t hawk_crc32c_more(uint32_t crc, const void *p, size_t len)
+{
+	pthread_once(&once, make_tables);
+	return update(best, crc, p, len);
+}
 
 uint32_t hawk_crc32c(const void *p, size_t len)
 {

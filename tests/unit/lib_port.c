@@ -103,20 +103,36 @@ static void tables(void **state)
 /* Check value of the Castagnoli polynomial, vectors of RFC 3720 B.4. */
 static void checksum(void **state)
 {
-	unsigned char buf[9000];
-	size_t n, i;
+	unsigned char buf[32];
 
 	(void)state;
 	assert_int_equal(hawk_crc32c("123456789", 9), 0xe3069283);
-	assert_int_equal(hawk_crc32c_table("123456789", 9), 0xe3069283);
-	memset(buf, 0, 32);
-	assert_int_equal(hawk_crc32c(buf, 32), 0x8a9136aa);
-	memset(buf, 0xff, 32);
-	assert_int_equal(hawk_crc32c(buf, 32), 0x62a8ab43);
+	memset(buf, 0, sizeof(buf));
+	assert_int_equal(hawk_crc32c(buf, sizeof(buf)), 0x8a9136aa);
+	memset(buf, 0xff, sizeof(buf));
+	assert_int_equal(hawk_crc32c(buf, sizeof(buf)), 0x62a8ab43);
+}
+
+/* All ways that this CPU knows give the same sums, from any place on and of any length. */
+static void checksum_ways(void **state)
+{
+	unsigned char buf[9000];
+	u32 way, crc, want;
+	size_t n, i;
+
+	(void)state;
 	for (i = 0; i < sizeof(buf); i++)
 		buf[i] = (unsigned char)(i * 167 + i / 13);
-	for (n = 0; n < sizeof(buf) - 8; n += 61)
-		assert_int_equal(hawk_crc32c(buf + n % 8, n), hawk_crc32c_table(buf + n % 8, n));
+	for (n = 0; n < sizeof(buf) - 8; n += n < 1200 ? 1 : 61) {
+		assert_true(hawk_crc32c_by(HAWK_CRC32C_TABLE, buf + n % 8, n, &want));
+		assert_int_equal(hawk_crc32c(buf + n % 8, n), want);
+		for (way = HAWK_CRC32C_RUNS; way <= HAWK_CRC32C_FOLD; way++)
+			if (hawk_crc32c_by(way, buf + n % 8, n, &crc))
+				assert_int_equal(crc, want);
+		crc = hawk_crc32c_more(hawk_crc32c_more(~0u, buf + n % 8, n / 3),
+				       buf + n % 8 + n / 3, n - n / 3);
+		assert_int_equal(~crc, want);
+	}
 }
 
 int main(void)
@@ -126,6 +142,7 @@ int main(void)
 		cmocka_unit_test(lock_is_fair),
 		cmocka_unit_test(tables),
 		cmocka_unit_test(checksum),
+		cmocka_unit_test(checksum_ways),
 	};
 
 	return cmocka_run_group_tests_name("lib_port", tests, NULL, NULL);
