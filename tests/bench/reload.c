@@ -6,13 +6,19 @@
  * "ready".  For each line on standard input it reloads every block once, in batches
  * of half the DRAM tier, which is a quarter of flash, and always in the same random
  * order, so that a block is long gone from DRAM when its turn comes, and prints the
- * rate.  bench.py runs fio on the same file in between.  Bytes count as the tier
- * counts them, so a block that was still in DRAM does not; checksums are verified on
- * the way, as always.
+ * rate and the CPU time.  bench.py runs fio on the same file in between.  Bytes count
+ * as the tier counts them, so a block that was still in DRAM does not; checksums are
+ * verified on the way, as always.
+ *
+ * CPU time is that of all threads of this process, those of the kernel that work for it
+ * (io-wq) included; through a device (-u) the module's own threads work, too: there it
+ * is all that the machine was not idle, so nothing else may run on it.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "bench.h"
 #include "space.h"
@@ -24,8 +30,38 @@ struct reload {
 	uint32_t blocks;
 	uint32_t batch;		/* blocks reloaded by one call */
 	uint32_t *order;
+	bool whole;		/* CPU time of the whole machine */
 	uint64_t ns;		/* spent in hawk_reload() */
+	uint64_t cpu;		/* ns of CPU time meanwhile */
 };
+
+/* All that the machine was not idle since it was started, ns. */
+static uint64_t machine_cpu(void)
+{
+	uint64_t tick = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+	unsigned long long user, nice, system, idle, iowait, irq, soft, steal;
+	FILE *f = fopen("/proc/stat", "r");
+
+	if (!f || fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system,
+			 &idle, &iowait, &irq, &soft, &steal) != 8)
+		bench_die("/proc/stat: no line of CPU times");
+	fclose(f);
+	return (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) * bench_now() - (idle + iowait) * tick;
+}
+
+static uint64_t process_cpu(void)
+{
+	struct rusage ru;
+
+	getrusage(RUSAGE_SELF, &ru);
+	return (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1000000000 +
+	       (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * 1000;
+}
+
+static uint64_t cpu_now(const struct reload *r)
+{
+	return r->whole ? machine_cpu() : process_cpu();
+}
 
 static struct hawk_tier_info flash_info(struct reload *r)
 {
@@ -80,7 +116,7 @@ static void look_at(struct reload *r, struct hawk_item *it, uint32_t n)
 static void batch(struct reload *r, uint32_t first, uint32_t n)
 {
 	struct hawk_item *it = calloc(n, sizeof(*it));
-	uint64_t t0;
+	uint64_t t0, c0;
 	uint32_t i;
 	int ret;
 
@@ -88,9 +124,11 @@ static void batch(struct reload *r, uint32_t first, uint32_t n)
 		bench_die("no memory");
 	for (i = 0; i < n; i++)
 		it[i].lid = space_lid(r->order[first + i]);
+	c0 = cpu_now(r);
 	t0 = bench_now();
 	ret = hawk_reload(r->space.kv, it, n, NULL);
 	r->ns += bench_now() - t0;
+	r->cpu += cpu_now(r) - c0;
 	for (i = 0; ret >= 0 && i < n; i++)
 		bench_check(it[i].status, "reloading a block");
 	bench_check(ret, hawk_strerror_last());
@@ -98,13 +136,14 @@ static void batch(struct reload *r, uint32_t first, uint32_t n)
 	free(it);
 }
 
-/* Return: bytes per second over all blocks. */
+/* Every block once.  Return: bytes that came from flash. */
 static double pass(struct reload *r)
 {
 	uint64_t before = flash_info(r).read_bytes, bytes;
 	uint32_t i, n;
 
 	r->ns = 0;
+	r->cpu = 0;
 	for (i = 0; i < r->blocks; i += n) {
 		n = r->blocks - i < r->batch ? r->blocks - i : r->batch;
 		batch(r, i, n);
@@ -114,7 +153,15 @@ static double pass(struct reload *r)
 		bench_die("only %llu of %llu MiB came from flash",
 			  (unsigned long long)(bytes / SPACE_MIB),
 			  (unsigned long long)r->blocks * r->block_bytes / SPACE_MIB);
-	return (double)bytes * 1e9 / (double)r->ns;
+	return (double)bytes;
+}
+
+static void measure(struct reload *r)
+{
+	double bytes = pass(r);
+
+	bench_emit("rate", BENCH_OURS, bytes * 1e3 / (double)r->ns, "MB/s");
+	bench_emit("cpu", BENCH_OURS, (double)r->cpu * 1e3 / bytes, "ms/GB");
 }
 
 int main(int argc, char **argv)
@@ -127,6 +174,7 @@ int main(int argc, char **argv)
 	bench_args(&o, argc, argv);
 	if (!o.file)
 		bench_die("-f FILE, the drive, is missing");
+	r.whole = o.url;
 	flash = o.mib * SPACE_MIB;
 	dram = flash / 4;
 	snprintf(url, sizeof(url), "embed:?dram=%llu&flash=%s&flash_size=%llu",
@@ -144,7 +192,7 @@ int main(int argc, char **argv)
 	puts("ready");
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin))
-		bench_emit("reload_vs_fio", BENCH_OURS, pass(&r) * 1e-6, "MB/s");
+		measure(&r);
 	free(r.order);
 	space_close(&r.space);
 	return 0;
