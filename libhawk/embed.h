@@ -216,6 +216,10 @@ int embed_tier_admit(struct hawk *h, struct hawk_tier_admit *a);
 void embed_tier_free(struct etier *t);
 bool embed_clean(struct embed *e);
 
+/* huge.c */
+void *huge_map(u64 bytes, int prot, int flags, int fd);
+void huge_chunk(u8 *chunk);
+
 /* window.c */
 int window_open(struct espace *sp, u32 tier);
 void window_close(struct espace *sp, u32 tier);

@@ -58,7 +58,7 @@ static int host_open(struct etier *t, const struct hawk_tier_add *a)
 		ret = hawk_fail(-errno, "host tier: sizing its memory");
 		goto err_close;
 	}
-	t->base = mmap(NULL, t->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd, 0);
+	t->base = huge_map(t->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, t->fd);
 	if (t->base == MAP_FAILED) {
 		ret = hawk_fail(-errno, "host tier: mapping its memory");
 		goto err_close;

@@ -19,11 +19,7 @@ static u64 slot_bytes(const struct espace *sp)
 	return (u64)sp->frames_per_chunk * sp->geo.block_bytes;
 }
 
-static void *map_zero(void *at, u64 len, int flags)
-{
-	return mmap(at, len, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags,
-		    -1, 0);
-}
+#define ZERO_FLAGS	(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
 static void drop_user(struct etier *t, const struct espace *sp, u32 chunk)
 {
@@ -47,7 +43,7 @@ int window_open(struct espace *sp, u32 tier)
 		return -ENOMEM;
 	for (i = 0; i < w->nslots; i++)
 		w->chunk[i] = HAWK_NONE;
-	p = map_zero(NULL, w->len, 0);
+	p = huge_map(w->len, PROT_READ, ZERO_FLAGS, -1);
 	if (p == MAP_FAILED) {
 		free(w->chunk);
 		w->chunk = NULL;
@@ -77,7 +73,8 @@ void window_close(struct espace *sp, u32 tier)
 /* Take slot @slot out of the window; the caller holds the tier's lock. */
 static void unmap_slot(struct espace *sp, struct ewindow *w, u32 slot)
 {
-	void *p = map_zero(w->base + slot * slot_bytes(sp), slot_bytes(sp), MAP_FIXED);
+	void *p = mmap(w->base + slot * slot_bytes(sp), slot_bytes(sp), PROT_READ,
+		       ZERO_FLAGS | MAP_FIXED, -1, 0);
 
 	hawk_assert(p != MAP_FAILED);	/* else its next owner would be seen here */
 	hawk_store(&w->chunk[slot], HAWK_NONE);
@@ -117,6 +114,10 @@ static int map_slot(struct espace *sp, u32 tier, u32 slot, u32 chunk)
 	t->user[chunk].sp = sp;
 	t->user[chunk].slot = slot;
 	hawk_store_release(&w->chunk[slot], chunk);
+	pthread_mutex_unlock(&t->lock);
+	huge_chunk(t->base + (u64)chunk * HAWK_CHUNK_BYTES);	/* its owner is here, so it stays */
+	return 0;
+
 out_unlock:
 	pthread_mutex_unlock(&t->lock);
 	return ret;
