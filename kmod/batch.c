@@ -56,6 +56,8 @@ static int hawk_batch_check(struct hawk_file *f, const struct hawk_batch_op *op,
 	} else if (arg->deadline_ns && !op->waits) {
 		return -EINVAL;
 	}
+	if ((arg->flags & HAWK_BATCH_IN_TIME) && !arg->deadline_ns)
+		return -EINVAL;
 	if (arg->deadline_ns > KTIME_MAX)
 		return -EINVAL;
 	if ((arg->flags & HAWK_BATCH_ASYNC) && !hawk_file_cq(f))

@@ -30,6 +30,8 @@ static int hawk_gather_check(struct hawk_file *f, const struct hawk_gather *arg)
 		return -E2BIG;
 	if (arg->buf % HAWK_FRAME_ALIGN || arg->deadline_ns > KTIME_MAX)
 		return -EINVAL;
+	if ((arg->flags & HAWK_BATCH_IN_TIME) && !arg->deadline_ns)
+		return -EINVAL;
 	if ((arg->flags & HAWK_BATCH_ASYNC) && !hawk_file_cq(f))
 		return -EINVAL;
 	return 0;

@@ -605,6 +605,8 @@ int hawk_ioc_tier_admit(struct hawk_file *f, void *arg);
 int hawk_ioc_pin_query(struct hawk_file *f, void *arg);
 int hawk_ioc_cancel(struct hawk_file *f, void *arg);
 int hawk_ioc_gather(struct hawk_file *f, void *data);
+int hawk_ioc_estimate(struct hawk_file *f, void *data);
+int hawk_ioc_phase(struct hawk_file *f, void *data);
 
 /* ---- asynchronous work of a file (async.c) ---- */
 

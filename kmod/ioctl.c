@@ -42,6 +42,8 @@ union hawk_ioctl_arg {
 	struct hawk_seq_map seq_map;
 	struct hawk_elastic elastic;
 	struct hawk_tier_admit tier_admit;
+	struct hawk_estimate estimate;
+	struct hawk_phase phase;
 };
 
 #define HAWK_CALL_ADMIN		(1u << 0)	/* needs CAP_SYS_ADMIN */
@@ -185,13 +187,18 @@ static const struct hawk_call hawk_calls[] = {
 		  hawk_ioc_draft_open),
 	HAWK_CALL(HAWK_IOC_DRAFT_CLOSE, hawk_draft_close, head, 0, HAWK_CALL_SPACE,
 		  hawk_ioc_draft_close),
-	HAWK_CALL(HAWK_IOC_GATHER, hawk_gather, tier, HAWK_BATCH_ASYNC, HAWK_CALL_SPACE,
+	HAWK_CALL(HAWK_IOC_GATHER, hawk_gather, tier,
+		  HAWK_BATCH_ASYNC | HAWK_BATCH_URGENT | HAWK_BATCH_IN_TIME, HAWK_CALL_SPACE,
 		  hawk_ioc_gather),
 	HAWK_CALL(HAWK_IOC_SEQ, hawk_seq_batch, ops, 0, HAWK_CALL_SPACE, hawk_ioc_seq),
 	HAWK_CALL(HAWK_IOC_SEQ_MAP, hawk_seq_map, gen, 0,
 		  HAWK_CALL_SPACE | HAWK_CALL_MORE, hawk_ioc_seq_map),
 	HAWK_CALL(HAWK_IOC_TIER_ADMIT, hawk_tier_admit, reserved, HAWK_ADMIT_SET, 0,
 		  hawk_ioc_tier_admit),
+	HAWK_CALL(HAWK_IOC_ESTIMATE, hawk_estimate, split_ns, HAWK_ESTIMATE_GATHER,
+		  HAWK_CALL_SPACE, hawk_ioc_estimate),
+	HAWK_CALL(HAWK_IOC_PHASE, hawk_phase, reserved, HAWK_PHASE_PREFILL, HAWK_CALL_SPACE,
+		  hawk_ioc_phase),
 	HAWK_CALL(HAWK_IOC_ELASTIC, hawk_elastic, cycles, HAWK_ELASTIC_SET, HAWK_CALL_SPACE,
 		  hawk_ioc_elastic),
 };

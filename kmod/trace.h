@@ -78,11 +78,15 @@ TRACE_DEFINE_ENUM(HAWK_LOCK_TIER);
 TRACE_DEFINE_ENUM(HAWK_LOCK_BUCKET);
 TRACE_DEFINE_ENUM(HAWK_LOCK_SHARD);
 TRACE_DEFINE_ENUM(HAWK_LOCK_SEQ);
+TRACE_DEFINE_ENUM(HAWK_LOCK_BUDGET);
+TRACE_DEFINE_ENUM(HAWK_LOCK_PACE);
 
 #define hawk_show_lock(lock) \
 	__print_symbolic(lock, { HAWK_LOCK_DEVICE, "device" }, { HAWK_LOCK_TIER, "tier" }, \
 			 { HAWK_LOCK_BUCKET, "bucket" }, { HAWK_LOCK_SHARD, "shard" }, \
-			 { HAWK_LOCK_SEQ, "seq" })
+			 { HAWK_LOCK_SEQ, "seq" },					\
+			 { HAWK_LOCK_BUDGET, "budget" },				\
+			 { HAWK_LOCK_PACE, "pace" })
 
 /* The numbers of the batch calls, as in their ioctl numbers. */
 #define hawk_show_op(op) \

@@ -153,6 +153,8 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_HINT		(1ull << 23)	/* HAWK_ITEM_PARENT to HAWK_ITEM_TURN() */
 #define HAWK_FEAT_PERSIST	(1ull << 24)	/* HAWK_TIER_PERSIST */
 #define HAWK_FEAT_ADMIT		(1ull << 25)	/* HAWK_IOC_TIER_ADMIT */
+#define HAWK_FEAT_PACE		(1ull << 26)	/* HAWK_BATCH_URGENT, _IN_TIME, HAWK_IOC_ESTIMATE */
+#define HAWK_FEAT_PROMOTE	(1ull << 27)	/* HAWK_IOC_PHASE */
 
 /**
  * struct hawk_query - what this device offers (HAWK_IOC_QUERY)
@@ -640,6 +642,8 @@ struct hawk_item {
 #define HAWK_BATCH_KEEP_PIN	(1u << 2)	/* PUT: keep the pin that ALLOC took */
 #define HAWK_BATCH_NOWAIT	(1u << 3)	/* ALLOC, GET: do no I/O, item EAGAIN instead */
 #define HAWK_BATCH_PREFIX	(1u << 4)	/* GET: stop at the first missing block */
+#define HAWK_BATCH_URGENT	(1u << 5)	/* GET, RELOAD, gather: before others */
+#define HAWK_BATCH_IN_TIME	(1u << 6)	/* GET, RELOAD, gather: not at all if late */
 
 /**
  * struct hawk_batch - argument of every batch call
@@ -656,6 +660,12 @@ struct hawk_item {
  * @lease: LOOKUP: out, id of the lease, 0 if none was taken
  * @prefix: LOOKUP, GET: out, number of leading items with status 0
  * @tier: ALLOC, GET, RELOAD: host tier to prefer, or HAWK_TIER_ANY
+ *
+ * With HAWK_BATCH_IN_TIME, which needs @deadline_ns (EINVAL), the call fails with ETIME before any
+ * I/O if the device's estimate (&struct hawk_estimate) is that it would end later: so the
+ * caller who sets it to now plus what recomputing takes does that instead.
+ * HAWK_BATCH_URGENT lets it have the link to an accelerator before others have, not all
+ * of it.
  *
  * ALLOC     new blocks (FILLING), one frame each, pinned for the caller; a key
  *           announces content under way: others' LOOKUP says EAGAIN for it
@@ -731,7 +741,8 @@ struct hawk_gather_tier {
  * struct hawk_gather - blocks of several lists, each once, to one buffer
  *	(HAWK_IOC_GATHER)
  * @size: sizeof(struct hawk_gather)
- * @flags: HAWK_BATCH_ASYNC or 0
+ * @flags: HAWK_BATCH_ASYNC, HAWK_BATCH_URGENT, HAWK_BATCH_IN_TIME, the latter two as for
+ *	batches
  * @lists: lists, such as one per candidate and layer, 1..HAWK_GATHER_LISTS
  * @rows: rows of all lists together, 1..HAWK_BATCH_MAX
  * @counts: pointer to __u32 [@lists], rows of each list, 0 or more; their sum is @rows
@@ -798,6 +809,86 @@ struct hawk_gather {
 	__u32 busy;
 	__u32 reserved;
 	struct hawk_gather_tier tier[HAWK_TIERS_MAX];
+};
+
+/* ---- reload or recompute, promotion ---- */
+
+#define HAWK_ESTIMATE_GATHER	(1u << 0)	/* of a gather, not of a reload */
+
+/**
+ * struct hawk_estimate - what would bringing blocks take (HAWK_IOC_ESTIMATE)
+ * @size: sizeof(struct hawk_estimate)
+ * @flags: HAWK_ESTIMATE_GATHER or 0
+ * @count: items, 1..HAWK_BATCH_MAX
+ * @row: items that hold the same tokens, such as layers * head groups if @items has them
+ *	all, side by side; 1..@count, a divisor of @count; 0: 1
+ * @items: pointer to &struct hawk_item [@count]: blocks of a prompt in its order, by key or
+ *	LID as for GET; only read
+ * @tokens_per_s: that the caller computes (prefill), tokens per second; 0: not known, all
+ *	that is there shall come
+ * @dram: out, items in host tiers
+ * @flash: out, items on flash only
+ * @missing: out, the others, those that are being filled among them
+ * @prefix: out, leading items that are there, whole rows
+ * @split: out, items that are best brought, whole rows from the first on, at most @prefix;
+ *	the rest is best computed
+ * @reserved: must be 0
+ * @dram_bytes: out, bytes of the blocks in host tiers
+ * @flash_bytes: out, of those on flash only
+ * @reload_ns: out, time until the last of the @prefix items would be there, nanoseconds
+ * @recompute_ns: out, time to compute all tokens of @items; 0: @tokens_per_s is
+ * @split_ns: out, time to bring @split items and compute the rest, one after the other
+ *
+ * A reload brings blocks from flash to host tiers, a gather also those of host tiers
+ * through the link to an accelerator.  The times are by bandwidths measured on this device,
+ * behind all that is under way; what has not been measured yet counts nothing.  No block is
+ * moved, leased, nor counted as used or as a hit.
+ */
+struct hawk_estimate {
+	__u32 size;
+	__u32 flags;
+	__u32 count;
+	__u32 row;
+	__aligned_u64 items;
+	__u32 tokens_per_s;
+	__u32 dram;
+	__u32 flash;
+	__u32 missing;
+	__u32 prefix;
+	__u32 split;
+	__aligned_u64 reserved;
+	__aligned_u64 dram_bytes;
+	__aligned_u64 flash_bytes;
+	__aligned_u64 reload_ns;
+	__aligned_u64 recompute_ns;
+	__aligned_u64 split_ns;
+};
+
+#define HAWK_PHASE_PREFILL	(1u << 0)	/* prefill runs until @until_ns */
+#define HAWK_PHASE_MAX_NS	60000000000ull
+
+/**
+ * struct hawk_phase - what the runtime is at (HAWK_IOC_PHASE)
+ * @size: sizeof(struct hawk_phase)
+ * @flags: HAWK_PHASE_PREFILL, or 0: it has ended
+ * @until_ns: with HAWK_PHASE_PREFILL: absolute CLOCK_MONOTONIC time, nanoseconds, when it
+ *	ends at the latest, at most HAWK_PHASE_MAX_NS from now; else 0
+ * @pending: out, blocks of the space that wait to be promoted, about
+ * @reserved: must be 0
+ *
+ * While prefill runs nothing is reloaded, so blocks that gathers have read from flash are
+ * copied to host tiers meanwhile: the next turn finds them there.  That is done in the
+ * background, never when a delivery or reload waits for the drive, and given up whenever
+ * somebody needs the room.  A runtime that dies stays in its phase until @until_ns.
+ * It holds for the space, whoever said it last.  EINVAL: @until_ns is too far away, or
+ * without HAWK_PHASE_PREFILL.
+ */
+struct hawk_phase {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 until_ns;
+	__u32 pending;
+	__u32 reserved;
 };
 
 /* ---- export as dma-buf ---- */
@@ -1387,6 +1478,14 @@ struct hawk_pin_query {
  * @refused_full: likewise: flash is full of blocks more likely to be used again
  * @flash_read: blocks written to flash that have been read from it, each counted once
  * @flash_unread: blocks gone from flash without ever having been read
+ * @paced_waits: times that a delivery had to wait, for flash to keep up or for the link
+ * @paced_wait_ns: how long they did, nanoseconds
+ * @link_waits: of @paced_waits those for the link's cap
+ * @late: deliveries that ended after their deadline
+ * @refused_late: deliveries refused by HAWK_BATCH_IN_TIME
+ * @promoted: blocks copied to host tiers because they had been read from flash
+ * @promote_canceled: of those that were to be: not copied, for want of room or because
+ *	others waited
  */
 struct hawk_stats {
 	__u32 size;
@@ -1422,6 +1521,13 @@ struct hawk_stats {
 	__aligned_u64 refused_full;
 	__aligned_u64 flash_read;
 	__aligned_u64 flash_unread;
+	__aligned_u64 paced_waits;
+	__aligned_u64 paced_wait_ns;
+	__aligned_u64 link_waits;
+	__aligned_u64 late;
+	__aligned_u64 refused_late;
+	__aligned_u64 promoted;
+	__aligned_u64 promote_canceled;
 };
 
 #define HAWK_STATS_VERSION	2		/* 2: gather */
@@ -1528,5 +1634,7 @@ struct hawk_stats_page {
 #define HAWK_IOC_ELASTIC	_IO(HAWK_IOC_MAGIC, 0x25)	/* struct hawk_elastic */
 
 #define HAWK_IOC_TIER_ADMIT	_IO(HAWK_IOC_MAGIC, 0x26)	/* struct hawk_tier_admit */
+#define HAWK_IOC_ESTIMATE	_IO(HAWK_IOC_MAGIC, 0x27)	/* struct hawk_estimate */
+#define HAWK_IOC_PHASE		_IO(HAWK_IOC_MAGIC, 0x28)	/* struct hawk_phase */
 
 #endif /* _UAPI_LINUX_HAWK_H */

@@ -17,6 +17,7 @@ enum hawk_lock_kind {
 	HAWK_LOCK_DEVICE,
 	HAWK_LOCK_SEQ,
 	HAWK_LOCK_BUDGET,
+	HAWK_LOCK_PACE,
 };
 
 #ifdef __KERNEL__

@@ -8,13 +8,14 @@
  *	bucket (two at most, by rising index)  >  index shard, budget of a flash tier
  *	tier
  *
- * A tier lock and that of the sequences are never taken with another lock held, nor is
- * any other taken with them.  README.md tells more.
+ * A tier lock, that of the sequences and that of the pace (hawk_pace.lock) are never taken
+ * with another lock held, nor is any other taken with them.  README.md tells more.
  */
 #ifndef HAWK_CORE_PRIV_H
 #define HAWK_CORE_PRIV_H
 
 #include "budget.h"
+#include "pace.h"
 #include "pool.h"
 #include "reuse.h"
 
@@ -91,6 +92,7 @@ struct hawk_tier {
 
 struct hawk_engine {
 	bool learn;		/* some tier does not admit everything (hint) */
+	struct hawk_pace pace;
 	struct hawk_tier tier[HAWK_TIERS_MAX];
 };
 
@@ -293,6 +295,8 @@ enum hawk_counter {
 	HAWK_N_FLASH_READ = HAWK_N_REFUSED + HAWK_WHY_WARMER - HAWK_WHY_SCORE + 1,
 				/* written blocks that were read, once each */
 	HAWK_N_UNREAD_DROP,	/* gone from flash without having been read */
+	HAWK_N_PROMOTED,	/* brought to memory by hawk_promote_next() */
+	HAWK_N_PROMOTE_CANCELED,	/* not brought, for want of room or because others wait */
 	HAWK_COUNTERS,
 };
 
@@ -349,6 +353,7 @@ struct hawk_space {
 	struct hawk_identity *identity;	/* whom chunks of pools are kept for, NULL: nobody */
 	u64 restored;		/* LIDs given to blocks found on flash */
 	struct hawk_recovery found;	/* both: written while nobody else uses the space */
+	struct hawk_pace_counts paced;	/* its deliveries; guarded by the pace's lock */
 	u32 run_base;		/* sequence numbers of LIDs from here on are runs (seq.h) */
 	struct hawk_seqs *seqs;	/* NULL: none */
 };

@@ -51,6 +51,13 @@ void hawk_space_stats(struct hawk_space *s, struct hawk_stats *st)
 		st->misses += s->shard[i].misses;
 		hawk_unlock(&s->shard[i].lock);
 	}
+	st->paced_waits = hawk_load(&s->paced.waits);
+	st->paced_wait_ns = hawk_load(&s->paced.wait_ns);
+	st->link_waits = hawk_load(&s->paced.link_waits);
+	st->late = hawk_load(&s->paced.late);
+	st->refused_late = hawk_load(&s->paced.refused);
+	st->promoted = sum[HAWK_N_PROMOTED];
+	st->promote_canceled = sum[HAWK_N_PROMOTE_CANCELED];
 	st->recovered = s->found.blocks;
 	st->recover_corrupt = s->found.corrupt;
 	st->recover_stale = s->found.stale;

@@ -16,6 +16,7 @@ struct hawk_engine *hawk_engine_create(void)
 
 	if (!e)
 		return NULL;
+	hawk_pace_init(&e->pace);
 	for (i = 0; i < HAWK_TIERS_MAX; i++) {
 		hawk_lock_init(&e->tier[i].lock);
 		hawk_lock_name(&e->tier[i].lock, HAWK_LOCK_TIER);
@@ -31,6 +32,7 @@ void hawk_engine_destroy(struct hawk_engine *e)
 
 	if (!e)
 		return;
+	hawk_pace_fini(&e->pace);
 	for (i = 0; i < HAWK_TIERS_MAX; i++) {
 		hawk_assert(!e->tier[i].nspaces);
 		hawk_pool_free(&e->tier[i], e->tier[i].nchunks);

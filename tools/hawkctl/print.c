@@ -27,6 +27,7 @@ static const struct {
 	{ HAWK_FEAT_GATHER, "gather" },	      { HAWK_FEAT_SLICE, "slice" },
 	{ HAWK_FEAT_TIER_DMABUF, "tier-dmabuf" },
 	{ HAWK_FEAT_PERSIST, "persist" },
+	{ HAWK_FEAT_PACE, "pace" },	      { HAWK_FEAT_PROMOTE, "promote" },
 	{ HAWK_FEAT_SEQ, "sequences" },	      { HAWK_FEAT_ELASTIC, "elastic" },
 };
 
@@ -61,6 +62,13 @@ static const struct {
 	{ "refused_full", offsetof(struct hawk_stats, refused_full) },
 	{ "flash_read", offsetof(struct hawk_stats, flash_read) },
 	{ "flash_unread", offsetof(struct hawk_stats, flash_unread) },
+	{ "paced_waits", offsetof(struct hawk_stats, paced_waits) },
+	{ "paced_wait_ns", offsetof(struct hawk_stats, paced_wait_ns) },
+	{ "link_waits", offsetof(struct hawk_stats, link_waits) },
+	{ "late", offsetof(struct hawk_stats, late) },
+	{ "refused_late", offsetof(struct hawk_stats, refused_late) },
+	{ "promoted", offsetof(struct hawk_stats, promoted) },
+	{ "promote_canceled", offsetof(struct hawk_stats, promote_canceled) },
 	{ "recovered", offsetof(struct hawk_stats, recovered) },
 	{ "recover_corrupt", offsetof(struct hawk_stats, recover_corrupt) },
 	{ "recover_stale", offsetof(struct hawk_stats, recover_stale) },
