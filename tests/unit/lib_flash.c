@@ -247,6 +247,57 @@ static void truncated(void **state)
 	fx_close(&f);
 }
 
+/* Where in the file the first of blocks 0 to @n - 1 is. */
+static off_t first_of(const char *path, uint32_t n)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	unsigned char block[FX_BLOCK];
+	uint32_t i;
+	off_t off;
+
+	assert_true(fd >= 0);
+	for (off = 0; pread(fd, block, FX_BLOCK, off) == FX_BLOCK; off += FX_BLOCK)
+		for (i = 0; i < n; i++)
+			if (fx_is(block, i, 1)) {
+				close(fd);
+				return off;
+			}
+	fail_msg("none of %u blocks is in %s", n, path);
+	return -1;
+}
+
+/*
+ * Neighbours that one request reads fail each for itself: the file ends in the middle
+ * of the tenth of them.  There is room in DRAM, so that no eviction makes it longer.
+ */
+static void truncated_in_batch(void **state)
+{
+	uint32_t frames = FX_CHUNK_FRAMES, n, good = 0;
+	struct hawk_item it[32] = { 0 }, warm[32] = { 0 };
+	struct fx f;
+
+	(void)state;
+	fx_open(&f, 2 * MIB, 8 * MIB);
+	fx_put(f.kv, 0, 2 * frames, 1);
+	for (n = 0; n < 32; n++)
+		warm[n].lid = fx_lid(2 * frames - 1 - n);
+	assert_int_equal(hawk_free(f.kv, warm, 32), 32);
+	assert_int_equal(truncate(f.file, first_of(f.file, 32) + 9 * FX_BLOCK + FX_BLOCK / 2), 0);
+	for (n = 0; n < 32; n++)
+		it[n].lid = fx_lid(n);
+	assert_int_equal(hawk_get(f.kv, it, 32, NULL, NULL), 9);
+	for (n = 0; n < 32; n++) {
+		if (it[n].status) {
+			assert_int_equal(it[n].status, -EIO);
+			continue;
+		}
+		assert_true(fx_is(hawk_addr(f.kv, it[n].vt), n, 1));
+		good++;
+	}
+	assert_int_equal(good, 9);
+	fx_close(&f);
+}
+
 /* No room on flash: the coldest blocks go, the warm ones stay whole. */
 static void flash_overflows(void **state)
 {
@@ -282,6 +333,7 @@ int main(void)
 		cmocka_unit_test(bad_bytes),
 		cmocka_unit_test(bad_bytes_in_batch),
 		cmocka_unit_test(truncated),
+		cmocka_unit_test(truncated_in_batch),
 		cmocka_unit_test(flash_overflows),
 	};
 
