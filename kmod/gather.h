@@ -16,6 +16,7 @@ struct hawk_gather_call;
  * @at: first place in the buffer
  * @n: places, neighbours in their tier
  * @again: place that is being read again, through staging pages
+ * @crc_ns: CPU time of checksums in its present step
  */
 struct hawk_gather_io {
 	struct hawk_io io;
@@ -23,6 +24,7 @@ struct hawk_gather_io {
 	u32 at;
 	u32 n;
 	u32 again;
+	u64 crc_ns;
 };
 
 /**

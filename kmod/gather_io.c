@@ -20,8 +20,8 @@
  *	              +------ again -----+
  */
 #include "gather.h"
+#include "submit.h"
 
-#include <linux/blkdev.h>
 #include <linux/crc32c.h>
 #include <linux/highmem.h>
 #include <linux/ktime.h>
@@ -150,8 +150,9 @@ static void hawk_gather_skip(struct hawk_gather_io *gio, int status)
 
 /* ---- the start of a transfer ---- */
 
-/* Places from @at on, to the pages of @gio->io. */
-static void hawk_gather_submit(struct hawk_gather_io *gio, u32 at, u32 n)
+/* Places from @at on, to the pages of @gio->io.  @batch: takes it, if it is for a drive */
+static void hawk_gather_submit(struct hawk_gather_io *gio, u32 at, u32 n,
+			       struct list_head *batch)
 {
 	struct hawk_mem *m = hawk_gather_mem(gio->c, at);
 	struct hawk_io *io = &gio->io;
@@ -160,17 +161,19 @@ static void hawk_gather_submit(struct hawk_gather_io *gio, u32 at, u32 n)
 	io->move.src_off = hawk_gather_off(&gio->c->set, at);
 	if (READ_ONCE(m->lost))
 		hawk_io_end(io, -ENODEV);
+	else if (m->ops->submit && batch)
+		hawk_submit_add(batch, m, io);
 	else if (m->ops->submit)
-		m->ops->submit(m, io);
+		hawk_submit_one(m, io);
 	else
 		m->ops->xfer(m, io, io->move.src_off, false);
 }
 
-static void hawk_gather_send(struct hawk_gather_io *gio)
+static void hawk_gather_send(struct hawk_gather_io *gio, struct list_head *batch)
 {
 	gio->io.bv = hawk_gather_bv(gio->c, gio->at);
 	gio->io.nbv = hawk_gather_bv(gio->c, gio->at + gio->n) - gio->io.bv;
-	hawk_gather_submit(gio, gio->at, gio->n);
+	hawk_gather_submit(gio, gio->at, gio->n, batch);
 }
 
 /* The CPU reaches both sides. */
@@ -180,16 +183,19 @@ static void hawk_gather_copy(struct hawk_gather_io *gio)
 	u64 off = hawk_gather_off(&gio->c->set, gio->at);
 	struct bio_vec *bv = hawk_gather_bv(gio->c, gio->at);
 	struct bio_vec *end = hawk_gather_bv(gio->c, gio->at + gio->n);
+	struct hawk_cpu_time t;
 	u32 i;
 
 	if (READ_ONCE(m->lost)) {
 		hawk_gather_skip(gio, -ENODEV);
 		return;
 	}
+	t = hawk_cpu_begin();
 	for (; bv < end; bv++, off += PAGE_SIZE) {
 		copy_highpage(bv->bv_page, m->ops->page(m, off));
 		cond_resched();
 	}
+	this_cpu_add(m->count->copy_ns, hawk_cpu_ns(&t));
 	for (i = 0; i < gio->n; i++)
 		hawk_gather_end(gio->c, gio->at + i, 0, false);
 	hawk_gather_run_end(gio);
@@ -208,14 +214,15 @@ static bool hawk_gather_again(struct hawk_gather_io *gio, u32 at)
 		if (gio->again == HAWK_NONE)
 			hawk_stage_alloc(&gio->io);
 		gio->again = at;
-		hawk_gather_submit(gio, at, 1);
+		hawk_gather_submit(gio, at, 1, NULL);
 		return true;
 	}
 	return false;
 }
 
-static u32 hawk_gather_crc(const struct bio_vec *bv, u32 nbv)
+static u32 hawk_gather_crc(struct hawk_gather_io *gio, const struct bio_vec *bv, u32 nbv)
 {
+	struct hawk_cpu_time t = hawk_cpu_begin();
 	u32 crc = ~0u, i;
 
 	for (i = 0; i < nbv; i++) {
@@ -224,14 +231,16 @@ static u32 hawk_gather_crc(const struct bio_vec *bv, u32 nbv)
 		crc = crc32c(crc, p, PAGE_SIZE);
 		kunmap_local(p);
 	}
+	gio->crc_ns += hawk_cpu_ns(&t);
 	return ~crc;
 }
 
-static bool hawk_gather_good(const struct hawk_gather_call *c, u32 at, const struct bio_vec *bv)
+static bool hawk_gather_good(struct hawk_gather_io *gio, u32 at, const struct bio_vec *bv)
 {
-	const struct hawk_read *r = &hawk_gather_at(&c->set, at)->read;
+	const struct hawk_read *r = &hawk_gather_at(&gio->c->set, at)->read;
 
-	return !r->flash || hawk_gather_crc(bv, c->as->info.block_bytes >> PAGE_SHIFT) == r->crc;
+	return !r->flash ||
+	       hawk_gather_crc(gio, bv, gio->io.as->info.block_bytes >> PAGE_SHIFT) == r->crc;
 }
 
 static void hawk_gather_read_bytes(struct hawk_gather_call *c, u32 at)
@@ -265,7 +274,7 @@ static void hawk_gather_staged(struct hawk_gather_io *gio)
 		ret = io->ret == -ENODEV ? -ENODEV : -EIO;
 	else if (io->ret != block)
 		ret = -EIO;
-	else if (!hawk_gather_good(c, at, io->bv))
+	else if (!hawk_gather_good(gio, at, io->bv))
 		ret = -EILSEQ;
 	if (ret) {
 		hawk_io_failed(hawk_gather_mem(c, at), false, block, io->move.src_off,
@@ -286,10 +295,21 @@ static void hawk_gather_unstage(struct hawk_gather_io *gio)
 	kfree(gio->io.bv);
 }
 
+static void hawk_gather_cpu(struct hawk_gather_io *gio, const struct hawk_cpu_time *t)
+{
+	struct hawk_mem_count __percpu *count = hawk_gather_mem(gio->c, gio->at)->count;
+	u64 ns = hawk_cpu_ns(t);
+
+	this_cpu_add(count->checksum_ns, gio->crc_ns);
+	this_cpu_add(count->complete_ns, ns > gio->crc_ns ? ns - gio->crc_ns : 0);
+	gio->crc_ns = 0;
+}
+
 /* A transfer has ended. */
 static void hawk_gather_io_work(struct work_struct *work)
 {
 	struct hawk_gather_io *gio = container_of(work, struct hawk_gather_io, io.work);
+	struct hawk_cpu_time t = hawk_cpu_begin();
 	struct hawk_gather_call *c = gio->c;
 	u32 at = gio->at;
 
@@ -298,10 +318,11 @@ static void hawk_gather_io_work(struct work_struct *work)
 		hawk_gather_staged(gio);
 	} else if (gio->io.ret == gio->io.bytes) {
 		for (; at < gio->at + gio->n; at++)
-			if (hawk_gather_good(c, at, hawk_gather_bv(c, at)))
+			if (hawk_gather_good(gio, at, hawk_gather_bv(c, at)))
 				hawk_gather_came(c, at);
 		at = gio->at;
 	}
+	hawk_gather_cpu(gio, &t);
 	if (hawk_gather_again(gio, at))
 		return;
 	hawk_gather_unstage(gio);
@@ -327,6 +348,7 @@ static bool hawk_gather_by_cpu(const struct hawk_gather_io *gio)
 
 static void hawk_gather_start_some(struct hawk_gather_call *c, bool by_cpu)
 {
+	LIST_HEAD(batch);
 	u32 i;
 	int ret;
 
@@ -341,8 +363,9 @@ static void hawk_gather_start_some(struct hawk_gather_call *c, bool by_cpu)
 		else if (by_cpu)
 			hawk_gather_copy(gio);
 		else
-			hawk_gather_send(gio);
+			hawk_gather_send(gio, &batch);
 	}
+	hawk_submit(&batch);
 }
 
 /**
@@ -353,7 +376,6 @@ static void hawk_gather_start_some(struct hawk_gather_call *c, bool by_cpu)
  */
 void hawk_gather_start(struct hawk_gather_call *c)
 {
-	struct blk_plug plug;
 	u32 i;
 
 	hawk_round_begin(c->as);
@@ -363,9 +385,7 @@ void hawk_gather_start(struct hawk_gather_call *c)
 	for (i = 0; i < c->nruns + 1; i++)
 		kref_get(&c->ref);
 	c->start = ktime_get_ns();
-	blk_start_plug(&plug);
 	hawk_gather_start_some(c, false);
-	blk_finish_plug(&plug);
 	hawk_gather_start_some(c, true);
 	hawk_round_end(c->as);
 	hawk_gather_left(c);

@@ -53,6 +53,7 @@
 struct hawk_mem;
 struct hawk_import;
 struct hawk_pool_file;
+struct hawk_submit_queue;
 struct hawk_io;
 struct io_uring_cmd;
 
@@ -185,11 +186,12 @@ struct hawk_host_chunk {
  * @chunk: pages by chunk (host)
  * @file: device or file (blk)
  * @pool: what makes it persistent, or NULL (blk)
+ * @submit: its submission threads (blk)
  * @data_off: bytes in the file before the first chunk (blk)
  * @provider: the provider's own (model)
  * @provider_ops: what it does (model)
  * @import: the dma-buf (dmabuf)
- * @count: bytes read by reloads and written by evictions, per CPU
+ * @count: bytes read by reloads and written by evictions, and CPU time, per CPU
  * @io_errors: failed or corrupt transfers
  * @exported_bytes: pinned by exports
  * @reclaimed_bytes: taken from spaces that went on living
@@ -215,6 +217,7 @@ struct hawk_mem {
 	struct hawk_host_chunk *chunk;
 	struct file *file;
 	struct hawk_pool_file *pool;
+	struct hawk_submit_queue *submit;
 	u64 data_off;
 	void *provider;
 	const struct hawk_provider_ops *provider_ops;
@@ -252,21 +255,28 @@ int hawk_import_init(void);
 void hawk_import_stop(void);
 void hawk_import_exit(void);
 
-u64 hawk_mem_read_bytes(const struct hawk_mem *m);
-u64 hawk_mem_write_bytes(const struct hawk_mem *m);
+struct hawk_mem_count hawk_mem_counted(const struct hawk_mem *m);
 
 /* ---- statistics (stats.c) ---- */
 
 #define HAWK_OPS	(_IOC_NR(HAWK_IOC_TRANSLATE) - _IOC_NR(HAWK_IOC_ALLOC) + 1)
 
 /**
- * struct hawk_mem_count - bytes moved, of one CPU
+ * struct hawk_mem_count - bytes moved and the CPU time it took, of one CPU
  * @read: by reloads
  * @write: by evictions and writing ahead
+ * @submit_ns: transfers given to the drive, nanoseconds
+ * @complete_ns: ends of transfers but for @checksum_ns
+ * @checksum_ns: checksums of blocks
+ * @copy_ns: copies out of the tier to who asked for its blocks
  */
 struct hawk_mem_count {
 	u64 read;
 	u64 write;
+	u64 submit_ns;
+	u64 complete_ns;
+	u64 checksum_ns;
+	u64 copy_ns;
 };
 
 /**
@@ -807,6 +817,8 @@ enum hawk_stage {
  * @start: when it began, nanoseconds
  * @work: ends it where sleeping is allowed
  * @iocb: of the block tier
+ * @node: in a batch of transfers to be submitted
+ * @flash: to this tier
  * @stage: enum hawk_stage
  * @xfer: what a provider, or the importer of a dma-buf, is asked for
  * @bv: pages of the host frame, or staging pages
@@ -823,6 +835,8 @@ struct hawk_io {
 	u64 start;
 	struct work_struct work;
 	struct kiocb iocb;
+	struct list_head node;
+	struct hawk_mem *flash;
 	u32 stage;
 	struct hawk_provider_xfer xfer;
 	struct bio_vec *bv;
@@ -838,7 +852,7 @@ void hawk_plan_start(struct hawk_as *as, struct hawk_job *job, struct hawk_plan 
 		     const u32 *item);
 void hawk_io_end(struct hawk_io *io, long ret);
 bool hawk_stage_wanted(const struct hawk_io *io);
-void hawk_stage_start(struct hawk_io *io);
+void hawk_stage_start(struct hawk_io *io, struct list_head *batch);
 bool hawk_stage_next(struct hawk_io *io);
 void hawk_stage_alloc(struct hawk_io *io);
 void hawk_stage_free(struct hawk_io *io);

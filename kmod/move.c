@@ -3,7 +3,7 @@
  * move.c - moves of blocks: started at full depth, ended in a workqueue
  *
  *	hawk_plan_start()	takes the moves out of a plan
- *	 submit			I/O of the block tier, or a copy in place, or a stage (stage.c)
+ *	 hawk_submit()		I/O of block tiers, or a copy in place, or a stage (stage.c)
  *	hawk_io_end()		I/O is over (any context): to the workqueue
  *	hawk_io_work()		checksum, tell the engine, wake who waits
  *
@@ -13,9 +13,9 @@
 #include "hawk.h"
 #include "pm.h"
 #include "pool.h"
+#include "submit.h"
 #include "trace.h"
 
-#include <linux/blkdev.h>
 #include <linux/crc32c.h>
 #include <linux/highmem.h>
 #include <linux/ktime.h>
@@ -70,12 +70,22 @@ void hawk_round_end(struct hawk_as *as)
 
 /* ---- the end of a move ---- */
 
+/* The flash tier of a move, of a copy the tier that it goes to. */
+static struct hawk_mem *hawk_io_mem(const struct hawk_io *io)
+{
+	bool read = io->move.kind == HAWK_MOVE_READ;
+
+	return io->as->mem[read ? io->move.src_tier : io->move.dst_tier];
+}
+
 static u32 hawk_io_crc(struct hawk_io *io)
 {
+	struct hawk_cpu_time t = hawk_cpu_begin();
 	u32 crc = ~0u, i;
 
 	for (i = 0; i < io->nbv; i++)
 		crc = crc32c(crc, bvec_virt(&io->bv[i]), io->bv[i].bv_len);
+	this_cpu_add(hawk_io_mem(io)->count->checksum_ns, hawk_cpu_ns(&t));
 	return ~crc;
 }
 
@@ -147,8 +157,10 @@ static void hawk_io_tell_job(struct hawk_io *io)
 		llist_add(&st->ready, &io->job->ready);
 }
 
-static void hawk_io_finish(struct hawk_io *io)
+/* @t: when the CPU began to end it */
+static void hawk_io_finish(struct hawk_io *io, const struct hawk_cpu_time *t)
 {
+	struct hawk_mem *m = hawk_io_mem(io);
 	u64 latency = ktime_get_ns() - io->start;
 	struct hawk_as *as = io->as;
 
@@ -167,18 +179,21 @@ static void hawk_io_finish(struct hawk_io *io)
 	atomic64_inc(&as->events);
 	atomic_dec(&as->active);
 	wake_up_all(&as->wait);
+	this_cpu_add(m->count->complete_ns, hawk_cpu_ns(t));
 	hawk_as_put(as);
 }
 
 static void hawk_io_work(struct work_struct *work)
 {
 	struct hawk_io *io = container_of(work, struct hawk_io, work);
+	struct hawk_cpu_time t;
 
 	io->move.result = hawk_io_result(io);
+	t = hawk_cpu_begin();
 	if (io->stage && !io->move.result && hawk_stage_next(io))
 		return;
 	hawk_io_account(io);
-	hawk_io_finish(io);
+	hawk_io_finish(io, &t);
 }
 
 /**
@@ -225,16 +240,20 @@ static void hawk_io_copy(struct hawk_io *io)
 	const struct hawk_move *mv = &io->move;
 	struct hawk_mem *src = io->as->mem[mv->src_tier];
 	struct hawk_mem *dst = io->as->mem[mv->dst_tier];
+	struct hawk_cpu_time t = hawk_cpu_begin();
 	u64 off;
 
 	for (off = 0; off < io->as->info.block_bytes; off += PAGE_SIZE)
 		copy_highpage(dst->ops->page(dst, mv->dst_off + off),
 			      src->ops->page(src, mv->src_off + off));
+	this_cpu_add(src->count->copy_ns, hawk_cpu_ns(&t));
 	io->move.result = 0;
-	hawk_io_finish(io);
+	t = hawk_cpu_begin();
+	hawk_io_finish(io, &t);
 }
 
-static void hawk_io_start(struct hawk_io *io)
+/* @batch: takes what is for a drive */
+static void hawk_io_start(struct hawk_io *io, struct list_head *batch)
 {
 	struct hawk_move *mv = &io->move;
 	struct hawk_mem *src = io->as->mem[mv->src_tier];
@@ -247,21 +266,42 @@ static void hawk_io_start(struct hawk_io *io)
 		return;
 	}
 	if (hawk_stage_wanted(io)) {
-		hawk_stage_start(io);
+		hawk_stage_start(io, batch);
 		return;
 	}
 	switch (mv->kind) {
 	case HAWK_MOVE_WRITE:
 		hawk_io_map(io, src, mv->src_off);
-		dst->ops->submit(dst, io);
+		hawk_submit_add(batch, dst, io);
 		break;
 	case HAWK_MOVE_READ:
 		hawk_io_map(io, dst, mv->dst_off);
-		src->ops->submit(src, io);
+		hawk_submit_add(batch, src, io);
 		break;
 	default:
 		hawk_io_copy(io);
 	}
+}
+
+static struct hawk_io *hawk_io_create(struct hawk_as *as, struct hawk_job *job,
+				      const struct hawk_move *move, struct list_head *batch)
+{
+	struct hawk_io *io = mempool_alloc(hawk_io_pool, GFP_NOWAIT);
+
+	if (!io) {
+		/* Who waits for the end of others must not keep any from it. */
+		hawk_submit(batch);
+		io = mempool_alloc(hawk_io_pool, GFP_NOIO);
+	}
+	io->move = *move;
+	io->as = hawk_as_get(as);
+	io->job = job;
+	io->bytes = as->info.block_bytes;
+	io->bv = &io->bv_one;
+	io->stage = HAWK_STAGE_NONE;
+	io->start = ktime_get_ns();
+	INIT_WORK(&io->work, hawk_io_work);
+	return io;
 }
 
 /**
@@ -276,7 +316,7 @@ static void hawk_io_start(struct hawk_io *io)
 void hawk_plan_start(struct hawk_as *as, struct hawk_job *job, struct hawk_plan *plan,
 		     const u32 *item)
 {
-	struct blk_plug plug;
+	LIST_HEAD(batch);
 	u32 i;
 
 	if (!plan->n)
@@ -285,24 +325,15 @@ void hawk_plan_start(struct hawk_as *as, struct hawk_job *job, struct hawk_plan 
 	atomic_add(plan->n, &as->active);
 	for (i = 0; job && i < plan->n; i++)
 		atomic_inc(&job->st[item[i]].moves);
-	blk_start_plug(&plug);
 	for (i = 0; i < plan->n; i++) {
-		struct hawk_io *io = mempool_alloc(hawk_io_pool, GFP_NOIO);
+		struct hawk_io *io = hawk_io_create(as, job, &plan->move[i], &batch);
 
-		io->move = plan->move[i];
-		io->as = hawk_as_get(as);
-		io->job = job;
 		if (job) {
 			kref_get(&job->ref);
 			io->item = item[i];
 		}
-		io->bytes = as->info.block_bytes;
-		io->bv = &io->bv_one;
-		io->stage = HAWK_STAGE_NONE;
-		io->start = ktime_get_ns();
-		INIT_WORK(&io->work, hawk_io_work);
-		hawk_io_start(io);
+		hawk_io_start(io, &batch);
 	}
-	blk_finish_plug(&plug);
+	hawk_submit(&batch);
 	plan->n = 0;
 }

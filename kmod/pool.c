@@ -288,7 +288,7 @@ void hawk_pool_stop(struct hawk_mem *m)
 	if (!p || !p->started)
 		return;
 	mutex_lock(&p->headers.lock);
-	p->super.written += hawk_mem_write_bytes(m) + atomic64_read(&p->header_bytes);
+	p->super.written += hawk_mem_counted(m).write + atomic64_read(&p->header_bytes);
 	p->super.clean = !p->failed;
 	ret = hawk_pool_flush(m) ?: hawk_pool_write_supers(m);
 	if (ret)

@@ -11,6 +11,7 @@
  * given to store.
  */
 #include "hawk.h"
+#include "submit.h"
 
 #include <linux/highmem.h>
 #include <linux/sched/mm.h>
@@ -92,16 +93,19 @@ static void hawk_stage_frame(struct hawk_io *io, bool write)
 static void hawk_stage_flash(struct hawk_io *io, struct hawk_mem *flash)
 {
 	io->stage = HAWK_STAGE_FLASH;
-	flash->ops->submit(flash, io);
+	hawk_submit_one(flash, io);
 }
 
-void hawk_stage_start(struct hawk_io *io)
+/* @batch: takes what is to be read from flash */
+void hawk_stage_start(struct hawk_io *io, struct list_head *batch)
 {
 	hawk_stage_alloc(io);
-	if (io->move.kind == HAWK_MOVE_READ)
-		hawk_stage_flash(io, hawk_io_src(io));
-	else
+	if (io->move.kind == HAWK_MOVE_READ) {
+		io->stage = HAWK_STAGE_FLASH;
+		hawk_submit_add(batch, hawk_io_src(io), io);
+	} else {
 		hawk_stage_frame(io, false);
+	}
 }
 
 /**

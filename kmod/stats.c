@@ -150,25 +150,22 @@ void hawk_stats_move(const struct hawk_io *io, u64 latency)
 		hawk_hist_add(&c->write[mv->dst_tier], latency, bytes, mv->result ? 1 : 0);
 }
 
-/* Bytes that reloads read from a tier. */
-u64 hawk_mem_read_bytes(const struct hawk_mem *m)
+/* What all CPUs have counted for a tier. */
+struct hawk_mem_count hawk_mem_counted(const struct hawk_mem *m)
 {
-	u64 sum = 0;
+	struct hawk_mem_count sum = { 0 };
 	int cpu;
 
-	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu_ptr(m->count, cpu)->read);
-	return sum;
-}
+	for_each_possible_cpu(cpu) {
+		const struct hawk_mem_count *c = per_cpu_ptr(m->count, cpu);
 
-/* Bytes that evictions and writing ahead wrote to it. */
-u64 hawk_mem_write_bytes(const struct hawk_mem *m)
-{
-	u64 sum = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu_ptr(m->count, cpu)->write);
+		sum.read += READ_ONCE(c->read);
+		sum.write += READ_ONCE(c->write);
+		sum.submit_ns += READ_ONCE(c->submit_ns);
+		sum.complete_ns += READ_ONCE(c->complete_ns);
+		sum.checksum_ns += READ_ONCE(c->checksum_ns);
+		sum.copy_ns += READ_ONCE(c->copy_ns);
+	}
 	return sum;
 }
 

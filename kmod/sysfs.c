@@ -124,13 +124,26 @@ static ssize_t quarantine_bytes_show(struct kobject *kobj, struct kobj_attribute
 
 static ssize_t read_bytes_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%llu\n", hawk_mem_read_bytes(to_hawk_mem(kobj)));
+	return sysfs_emit(buf, "%llu\n", hawk_mem_counted(to_hawk_mem(kobj)).read);
 }
 
 static ssize_t write_bytes_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%llu\n", hawk_mem_write_bytes(to_hawk_mem(kobj)));
+	return sysfs_emit(buf, "%llu\n", hawk_mem_counted(to_hawk_mem(kobj)).write);
 }
+
+/* CPU time, nanoseconds. */
+#define HAWK_CPU_ATTR(_name, _member)							\
+static ssize_t _name##_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)	\
+{											\
+	return sysfs_emit(buf, "%llu\n", hawk_mem_counted(to_hawk_mem(kobj))._member);	\
+}											\
+static struct kobj_attribute _name##_attr = __ATTR_RO(_name)
+
+HAWK_CPU_ATTR(submit_cpu_ns, submit_ns);
+HAWK_CPU_ATTR(complete_cpu_ns, complete_ns);
+HAWK_CPU_ATTR(checksum_cpu_ns, checksum_ns);
+HAWK_CPU_ATTR(copy_cpu_ns, copy_ns);
 
 static ssize_t io_errors_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
@@ -238,6 +251,10 @@ static struct attribute *hawk_mem_attrs[] = {
 	&quarantine_bytes_attr.attr,
 	&read_bytes_attr.attr,
 	&write_bytes_attr.attr,
+	&submit_cpu_ns_attr.attr,
+	&complete_cpu_ns_attr.attr,
+	&checksum_cpu_ns_attr.attr,
+	&copy_cpu_ns_attr.attr,
 	&io_errors_attr.attr,
 	&exported_bytes_attr.attr,
 	&reclaimed_bytes_attr.attr,

@@ -380,8 +380,8 @@ int hawk_ioc_tier_info(struct hawk_file *f, void *data)
 		arg->kind = m->kind;
 		arg->node = m->node;
 		arg->bytes = (u64)m->chunks << HAWK_CHUNK_SHIFT;
-		arg->read_bytes = hawk_mem_read_bytes(m);
-		arg->write_bytes = hawk_mem_write_bytes(m);
+		arg->read_bytes = hawk_mem_counted(m).read;
+		arg->write_bytes = hawk_mem_counted(m).write;
 		arg->io_errors = atomic64_read(&m->io_errors);
 		arg->reclaimed_bytes = atomic64_read(&m->reclaimed_bytes);
 		arg->orphan_bytes = (u64)hawk_pool_orphans(hawk_dev.engine, m->id) <<

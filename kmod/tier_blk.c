@@ -9,6 +9,7 @@
  */
 #include "hawk.h"
 #include "pool.h"
+#include "submit.h"
 
 #include <linux/blkdev.h>
 #include <linux/file.h>
@@ -20,6 +21,7 @@
 
 static void hawk_blk_release(struct hawk_mem *m)
 {
+	hawk_submit_stop(m);
 	hawk_pool_stop(m);
 	if (m->file)
 		fput(m->file);
@@ -118,6 +120,17 @@ static int hawk_blk_check(struct file *file, const char *path)
 	return 0;
 }
 
+/* The NUMA node of the drive that @file is or lies on. */
+static int hawk_blk_node(struct file *file)
+{
+	struct inode *inode = file->f_mapping->host;
+	const struct block_device *bdev = inode->i_sb->s_bdev;
+
+	if (S_ISBLK(inode->i_mode))
+		bdev = I_BDEV(inode);
+	return bdev ? bdev->bd_disk->node_id : NUMA_NO_NODE;
+}
+
 /* A pool is used as one or not at all. */
 static int hawk_blk_open_pool(struct hawk_mem *m, const char *path, u64 size, bool persist)
 {
@@ -157,7 +170,7 @@ static int hawk_blk_open(struct hawk_mem *m, const char *path, u64 bytes, bool p
 		return ret;
 	}
 	m->file = file;
-	ret = hawk_blk_check(file, path);
+	ret = hawk_blk_check(file, path) ?: hawk_submit_start(m, hawk_blk_node(file));
 	if (ret)
 		return ret;
 	size = i_size_read(file->f_mapping->host);

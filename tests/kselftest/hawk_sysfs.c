@@ -105,6 +105,13 @@ TEST_F(tiers, values)
 	EXPECT_LT(info.free_bytes, info.bytes);
 	EXPECT_EQ(BLOCK, info.read_bytes);
 	EXPECT_GE(info.write_bytes, (NBLOCKS - HOST_BLOCKS) * BLOCK);
+	/* which took the CPU some time; memory is given nothing to read or write */
+	EXPECT_LT(0, attr_number(self->blk, "submit_cpu_ns"));
+	EXPECT_LT(0, attr_number(self->blk, "complete_cpu_ns"));
+	EXPECT_LT(0, attr_number(self->blk, "checksum_cpu_ns"));
+	EXPECT_EQ(0, attr_number(self->blk, "copy_cpu_ns"));
+	EXPECT_EQ(0, attr_number(self->host, "submit_cpu_ns"));
+	EXPECT_EQ(0, attr_number(self->host, "copy_cpu_ns"));
 	close(fd);
 }
 
