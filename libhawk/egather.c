@@ -141,8 +141,10 @@ static void finish_run(struct egather *g, const struct erun *r, s32 res)
 
 	for (at = r->at; at < r->at + r->n; at++) {
 		ret = !res && good(g, at, place_of(g, at)) ? 0 : read_again(g, at);
-		__atomic_fetch_add(ret ? &t->io_errors : &t->read_bytes,
-				   ret ? 1 : block_bytes(g), __ATOMIC_RELAXED);
+		if (ret)
+			flash_failed(t, false, ret);
+		else
+			flash_works(t, false, block_bytes(g));
 		end_block(g, at, ret, ret == -EIO || ret == -EILSEQ);
 	}
 }

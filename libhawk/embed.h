@@ -31,6 +31,7 @@
 #include "../kmod/core/core.h"
 #include "../kmod/core/draft.h"
 #include "../kmod/core/gather.h"
+#include "../kmod/core/health.h"
 #include "../kmod/core/pool.h"
 #include "priv.h"
 
@@ -50,6 +51,7 @@ struct chunk_user {
 };
 
 struct etier {
+	struct embed *e;	/* NULL: it is no tier yet */
 	u32 kind;		/* enum hawk_tier_kind, 0: no such tier */
 	int node;
 	int fd;			/* memfd or flash file */
@@ -60,6 +62,7 @@ struct etier {
 	u64 read_bytes;		/* atomic */
 	u64 write_bytes;	/* atomic */
 	u64 io_errors;		/* atomic */
+	char *name;		/* path of a flash file, for messages */
 	pthread_mutex_t lock;	/* guards user, the windows' slots, cleaning */
 	pthread_mutex_t commit_lock;	/* headers are collected and written by one thread; the
 					 * pool does not go meanwhile
@@ -252,6 +255,11 @@ bool share_now(struct espace *sp, u32 seen);
 int share_repay(struct espace *sp);
 int embed_tier_empty(struct embed *e, u32 tier);
 int embed_tier_reopen(struct embed *e, u32 tier);
+
+/* ehealth.c */
+void flash_failed(struct etier *t, bool write, s32 err);
+void flash_stalls(struct etier *t);
+void flash_works(struct etier *t, bool write, u64 bytes);
 
 /* epool.c */
 bool epool_is_pool(int fd);

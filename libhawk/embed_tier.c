@@ -206,9 +206,14 @@ static int flash_open(struct etier *t, const struct hawk_tier_add *a)
 	ret = is_flash(path, &st);
 	if (ret)
 		return ret;
+	t->name = strdup(path);
+	if (!t->name)
+		return hawk_fail(-ENOMEM, "flash %s: opening it", path);
 	t->fd = flash_open_fd(path, S_ISBLK(st.st_mode) ? O_EXCL : 0);
-	if (t->fd < 0)
-		return hawk_fail(-errno, "flash %s: opening it for writing", path);
+	if (t->fd < 0) {
+		ret = hawk_fail(-errno, "flash %s: opening it for writing", path);
+		goto err_free;
+	}
 	ret = flash_lock(t->fd);
 	if (ret) {
 		hawk_fail(ret, "flash %s: locking it, is it another device's flash?", path);
@@ -222,6 +227,8 @@ static int flash_open(struct etier *t, const struct hawk_tier_add *a)
 
 err_close:
 	close(t->fd);
+err_free:
+	free(t->name);
 	return ret;
 }
 
@@ -235,6 +242,9 @@ void embed_tier_free(struct etier *t)
 		epool_close(t);
 	close(t->fd);
 	free(t->user);
+	free(t->name);
+	t->name = NULL;
+	t->e = NULL;
 	t->base = NULL;
 	t->user = NULL;
 	t->data_off = 0;
@@ -270,6 +280,8 @@ static int tier_register(struct embed *e, struct etier *new, u32 kind, u32 *id)
 	t->read_bytes = 0;
 	t->write_bytes = 0;
 	t->io_errors = 0;
+	t->name = new->name;
+	t->e = e;
 	t->kind = kind;
 	pthread_mutex_unlock(&t->lock);
 	return 0;
@@ -355,6 +367,7 @@ int embed_tier_info(struct hawk *h, struct hawk_tier_info *info)
 	info->io_errors = hawk_load(&t->io_errors);
 	info->orphan_bytes = (u64)hawk_pool_orphans(e->engine, info->tier) * HAWK_CHUNK_BYTES;
 	info->header_bytes = epool_header_bytes(t);
+	info->health = hawk_tier_health(e->engine, info->tier);
 	pthread_mutex_unlock(&e->admin);
 	return 0;
 }

@@ -42,9 +42,9 @@ static void count(u64 *counter, u64 n)
 }
 
 /* The first failure is told; how many there were is in the tier's errors. */
-static void note_failure(struct etier *t, const char *what, int err)
+static void note_failure(struct etier *t, bool write, const char *what, int err)
 {
-	count(&t->io_errors, 1);
+	flash_failed(t, write, err);
 	if (!__atomic_fetch_add(&t->pool->failed, 1, __ATOMIC_RELAXED))
 		fprintf(stderr, "hawk: flash %s: %s: %s; blocks written since then may be "
 			"misses after a restart\n", t->pool->path, what, strerror(-err));
@@ -206,7 +206,7 @@ void epool_close(struct etier *t)
 	if (!ret)
 		ret = poolfile_write_supers(t->fd, s);
 	if (ret)
-		note_failure(t, "closing the pool", ret);
+		note_failure(t, true, "closing the pool", ret);
 	pthread_mutex_lock(&t->commit_lock);
 	pool_free(t->pool);
 	t->pool = NULL;
@@ -234,7 +234,7 @@ static int write_record(struct etier *t, const struct hawk_record *r, int flags)
 	}
 	pthread_mutex_unlock(&p->record_lock);
 	if (ret)
-		note_failure(t, "writing whose a chunk is", ret);
+		note_failure(t, true, "writing whose a chunk is", ret);
 	else
 		count(&p->header_bytes, HAWK_POOL_PAGE);
 	return ret;
@@ -301,7 +301,7 @@ static void write_pages(struct espace *sp, u32 tier, const struct hawk_keep_page
 			count(&t->pool->header_bytes, (u64)(k - i) * HAWK_POOL_PAGE);
 			continue;
 		}
-		note_failure(t, "writing headers", ret);
+		note_failure(t, true, "writing headers", ret);
 		for (; i < k; i++)
 			hawk_keep_again(sp->space, tier, page[i].nr);
 	}
@@ -315,7 +315,7 @@ static bool flush(struct espace *sp, u32 tier, const struct hawk_keep_page *page
 
 	if (!fdatasync(t->fd))
 		return true;
-	note_failure(t, "flushing", -errno);
+	note_failure(t, true, "flushing", -errno);
 	for (i = 0; i < n; i++)
 		hawk_keep_again(sp->space, tier, page[i].nr);
 	return false;
@@ -365,7 +365,7 @@ void epool_end(struct espace *sp)
 			continue;
 		pthread_mutex_lock(&e->tier[t].commit_lock);
 		if (e->tier[t].pool && fdatasync(e->tier[t].fd))
-			note_failure(&e->tier[t], "flushing", -errno);
+			note_failure(&e->tier[t], true, "flushing", -errno);
 		pthread_mutex_unlock(&e->tier[t].commit_lock);
 	}
 }
@@ -388,6 +388,8 @@ u64 epool_step(struct embed *e, u64 at, u64 now)
 	__atomic_store_n(&e->keeper_commit, false, __ATOMIC_SEQ_CST);
 	planner_enter(e);
 	while ((sp = espace_next(e, sp))) {
+		/* a record that could not be written is no reason never to grow there again */
+		hawk_space_unstick(sp->space);
 		for (t = 0; t < HAWK_TIERS_MAX; t++)
 			if (hawk_keep_due(sp->space, t))
 				write_ancestors(sp, t, false);
@@ -475,7 +477,7 @@ static void run_done(const struct eio_kind *k, void *what, s32 res)
 	u32 i;
 
 	if (res)
-		note_failure(&sc->sp->e->tier[sc->tier], "reading headers", res);
+		note_failure(&sc->sp->e->tier[sc->tier], false, "reading headers", res);
 	for (i = 0; i < r->n; i++, sc->done++)
 		if (!res && !read_record(sc, sc->chunk[r->first + i], &rec))
 			hawk_space_adopt(sc->sp->space, sc->tier, &rec,

@@ -5,11 +5,6 @@
 #include "crc32c.h"
 #include "embed.h"
 
-static void count(u64 *counter, u64 n)
-{
-	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
-}
-
 static void complete(struct embed *e, struct hawk_move *m)
 {
 	hawk_move_complete(m);
@@ -54,9 +49,9 @@ static void move_done(const struct eio_kind *k, void *what, s32 res)
 	    hawk_crc32c(e->tier[m->dst_tier].base + m->dst_off, bytes))
 		m->result = -EILSEQ;
 	if (m->result)
-		count(&flash->io_errors, 1);
+		flash_failed(flash, !read, m->result);
 	else
-		count(read ? &flash->read_bytes : &flash->write_bytes, bytes);
+		flash_works(flash, !read, bytes);
 	complete(e, m);
 }
 

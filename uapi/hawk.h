@@ -155,6 +155,7 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_ADMIT		(1ull << 25)	/* HAWK_IOC_TIER_ADMIT */
 #define HAWK_FEAT_PACE		(1ull << 26)	/* HAWK_BATCH_URGENT, _IN_TIME, HAWK_IOC_ESTIMATE */
 #define HAWK_FEAT_PROMOTE	(1ull << 27)	/* HAWK_IOC_PHASE */
+#define HAWK_FEAT_HEALTH	(1ull << 28)	/* hawk_tier_info.health, .out */
 
 /**
  * struct hawk_query - what this device offers (HAWK_IOC_QUERY)
@@ -276,7 +277,8 @@ struct hawk_tier_add {
  *
  * HAWK_TIER_REOPEN removes nothing: it takes back a removal by force that failed.
  * Spaces that still have a quota in the tier, and new ones, get chunks of it again;
- * those that have left it stay out.  0 also if it was not closed.  EINVAL: together
+ * those that have left it stay out.  A flash tier that failed is healthy again for the
+ * device.  0 also if it was not closed.  EINVAL: together
  * with HAWK_TIER_FORCE; EIO: its memory is lost, nobody can use it again.
  */
 struct hawk_tier_remove {
@@ -330,6 +332,12 @@ struct hawk_tier_admit {
 	__u32 reserved[2];
 };
 
+enum hawk_tier_health {
+	HAWK_HEALTH_OK = 0,
+	HAWK_HEALTH_FAILING = 1,	/* takes no block but a trial now and then; is read as ever */
+	HAWK_HEALTH_LOST = 2,		/* gone: its blocks are misses */
+};
+
 /**
  * struct hawk_tier_info - one tier (HAWK_IOC_TIER_INFO)
  * @size: sizeof(struct hawk_tier_info)
@@ -351,6 +359,14 @@ struct hawk_tier_admit {
  * @orphan_bytes: out, of @free_bytes those of chunks that are kept for spaces which are
  *	not there (HAWK_TIER_PERSIST)
  * @header_bytes: out, bytes of headers and records written, beside @write_bytes
+ * @health: out, enum hawk_tier_health of a flash tier
+ * @out: out, transfers from and to flash that are under way; one that does not end keeps
+ *	its memory until it does
+ *
+ * A flash tier fails when a write fails, when eight reads in a row do, or when nothing
+ * that is under way has ended for two seconds. It gets no block then, but one as a trial
+ * after a second, and after ever longer pauses; if that is written it takes blocks again.
+ * What it holds is read as ever: a block that cannot be read is a miss from then on.
  */
 struct hawk_tier_info {
 	__u32 size;
@@ -368,6 +384,8 @@ struct hawk_tier_info {
 	__aligned_u64 reclaimed_bytes;
 	__aligned_u64 orphan_bytes;
 	__aligned_u64 header_bytes;
+	__u32 health;
+	__u32 out;
 };
 
 /* ---- spaces ---- */

@@ -184,10 +184,14 @@ static u64 time_of(struct hawk_budget *b, const struct hawk_block *blk, u64 now)
  */
 u32 hawk_admit_ask(struct hawk_space *s, struct hawk_block *blk, struct hawk_want *w)
 {
-	u32 t, tiers = hawk_load(&s->flash_tiers), admits = 0;
+	u32 t, tiers = hawk_flash_takes(s, w->now), admits = 0;
 	enum parent parent;
 	u64 worth = 0;
 
+	if (!tiers) {
+		w->why = HAWK_WHY_FAILED;
+		return 0;
+	}
 	if (!hawk_learns(s))
 		return tiers;
 #ifdef HAWK_COUNT_EVENTS

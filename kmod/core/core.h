@@ -105,7 +105,7 @@ enum hawk_reason {
 	HAWK_WHY_FULL,		/* flash is full and nothing on it may be forgotten */
 	HAWK_WHY_COLDER,	/* colder than the one that wants its place on flash */
 	HAWK_WHY_SLOT,		/* a new block or LID wants its slot */
-	HAWK_WHY_FAILED,	/* the write failed */
+	HAWK_WHY_FAILED,	/* the write failed, or all flash tiers do (health.c) */
 	HAWK_WHY_DRAIN,		/* its chunk is taken away and no other has room */
 	/* it may not be written to flash: */
 	HAWK_WHY_SCORE,		/* others are more likely to come back, and the budget is tight */

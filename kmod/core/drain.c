@@ -158,7 +158,8 @@ static int give_up_flash(struct hawk_space *s, struct hawk_block *blk, u32 flags
 			hawk_lru_restore(s, blk);	/* no younger, also if it was moved in */
 		return 0;
 	}
-	ret = hawk_move_in(s, blk, w);
+	/* where nothing can be read any more it is not tried */
+	ret = hawk_load(&s->engine->tier[blk->ftier].lost) ? -ENOSPC : hawk_move_in(s, blk, w);
 	if (ret != -ENOSPC)
 		return ret;
 	if (blk->leases && !(flags & HAWK_DRAIN_DROP))

@@ -150,17 +150,29 @@ static u32 flash_reclaim(struct hawk_space *s, struct hawk_bucket *b, u32 tier, 
 	return HAWK_NONE;
 }
 
+/* Take the next tier out of @left: @first before the others. */
+static u32 tier_next(u32 *left, u32 first)
+{
+	u32 t = first < HAWK_TIERS_MAX && *left & (1u << first) ?
+		first : (u32)__builtin_ctz(*left);
+
+	*left &= ~(1u << t);
+	return t;
+}
+
 /* @tiers: flash tiers that take it */
 static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier, u32 tiers,
 		       struct hawk_want *w, u32 *tier, u32 *frame)
 {
-	u32 t, home = b - s->bucket;
+	u32 t, left, first, home = b - s->bucket;
 	bool grows = false;
 	int ret;
 
-	for (t = 0; t < HAWK_TIERS_MAX; t++) {
-		if (!(tiers & (1u << t)))
-			continue;
+	if (!w->flash)
+		w->flash = hawk_stripe_pick(s, tiers, w->now) + 1;
+	first = w->flash - 1;
+	for (left = tiers; left;) {
+		t = tier_next(&left, first);
 		*tier = t;
 		/* before the search: what is dealt during it may be missed */
 		grows |= !!hawk_load(&s->win[t].growing);
@@ -174,9 +186,8 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier, u
 	/* Nothing is dropped for want of frames that are on their way. */
 	if (grows)
 		return -EAGAIN;
-	for (t = 0; t < HAWK_TIERS_MAX && !w->ahead; t++) {
-		if (!(tiers & (1u << t)))
-			continue;
+	for (left = w->ahead ? 0 : tiers; left;) {
+		t = tier_next(&left, first);
 		/* a search of all buckets costs less than what the dropped block took */
 		ret = hawk_want_ask(s, w, home, t, HAWK_REACH_ALL);
 		if (ret)
@@ -212,6 +223,8 @@ int hawk_write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
 	if (ret)
 		return ret;
 	hawk_admit_written(s, tier, w);
+	hawk_health_wrote(&s->engine->tier[tier].health, w->now);
+	w->flash = 0;	/* the next one has another's turn */
 	if (!(flags & HAWK_MF_KEEP))
 		hawk_reuse_leave(s, blk, w->now);
 	hawk_lru_del(s, blk);
@@ -340,16 +353,6 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 			return 0;
 	}
 	return b->moving[tier] ? -EAGAIN : ret;
-}
-
-/* Take the next tier out of @left: @first before the others. */
-static u32 tier_next(u32 *left, u32 first)
-{
-	u32 t = first < HAWK_TIERS_MAX && *left & (1u << first) ?
-		first : (u32)__builtin_ctz(*left);
-
-	*left &= ~(1u << t);
-	return t;
 }
 
 /* Nothing else is left: start anew, more blocks are like others from now on. */

@@ -15,6 +15,7 @@
 #define HAWK_CORE_PRIV_H
 
 #include "budget.h"
+#include "health.h"
 #include "pace.h"
 #include "pool.h"
 #include "reuse.h"
@@ -67,6 +68,16 @@ struct hawk_pool {
 	struct hawk_pool_chunk *chunk;
 };
 
+/* Of a flash tier, see health.c.  Guarded by the tier's lock. */
+struct hawk_health {
+	u32 state;		/* enum hawk_tier_health; read without the lock */
+	u32 bad_reads;		/* in a row; likewise */
+	u64 retry_at;		/* FAILING: when it gets a trial write, ns; atomic */
+	u64 pause;		/* until then, of the last one, ns */
+	u64 changed;		/* when @state last changed or a trial failed, ns */
+	bool stalled;		/* FAILING because nothing ended */
+};
+
 struct hawk_tier {
 	struct hawk_lock lock;	/* guards all below, and what the windows name it for */
 	bool present;
@@ -87,6 +98,7 @@ struct hawk_tier {
 	struct hawk_pool *pool;	/* persistent, or NULL; constant while a space is there */
 	u32 admit;		/* enum hawk_admit_mode; with the budget's lock */
 	u64 rated;		/* bytes per day that the drive stands, 0: not told; likewise */
+	struct hawk_health health;
 	struct hawk_budget budget;
 };
 
@@ -336,6 +348,8 @@ struct hawk_space {
 	hawk_note_fn *note;	/* the host's, or NULL */
 	void *owner;		/* for @note */
 	u8 dry[HAWK_TIERS_MAX];	/* no bucket has a spare frame (hint) */
+	u32 stripe[HAWK_TIERS_MAX];	/* sums of strides, see stripe.c; atomic */
+	u32 stripe_at;		/* the least of them; likewise */
 	struct hawk_window win[HAWK_TIERS_MAX];
 	struct hawk_vtlb_entry *vtlb;
 	struct hawk_bucket *bucket;
@@ -608,6 +622,7 @@ struct hawk_want {
 	u64 now;		/* of the operation, ns; 0: not told */
 	u64 score;		/* of the block asked about last, see admit.c */
 	u32 why;		/* enum hawk_reason: it was refused */
+	u32 flash;		/* flash tier whose turn it is, plus one; 0: not asked yet */
 	bool ahead;		/* writing ahead: displace nothing on flash */
 	bool spare;		/* a chunk drains: do not grow for it */
 	bool again;		/* there will be room after a move */
@@ -633,6 +648,15 @@ int hawk_write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
 void hawk_evict_drop(struct hawk_space *s, struct hawk_block *blk, u32 why,
 		     const struct hawk_want *w);
 void hawk_evict_clean(struct hawk_space *s, struct hawk_block *blk, const struct hawk_want *w);
+
+/* health.c */
+void hawk_health_clear(struct hawk_health *h);
+bool hawk_health_trial(const struct hawk_health *h, u64 now);
+void hawk_health_wrote(struct hawk_health *h, u64 now);
+
+/* stripe.c */
+u32 hawk_flash_takes(const struct hawk_space *s, u64 now);
+u32 hawk_stripe_pick(struct hawk_space *s, u32 tiers, u64 now);
 
 /* drain.c */
 int hawk_move_in(struct hawk_space *s, struct hawk_block *blk, struct hawk_want *w);

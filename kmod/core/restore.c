@@ -29,18 +29,24 @@ static u64 new_lid(struct hawk_space *s, const struct hawk_header *h)
 }
 
 /*
- * Another block has the key already.  Return: whether that one stays; else it is gone.
+ * Another block has the key already.  In one pool the younger one stays.  Each pool has a
+ * clock of its own, so of two pools that cannot be told: if both have the same bytes either
+ * will do, else neither is to be trusted.
+ * Return: whether the block that @h tells of stays out; the other may be gone.
  */
-static bool other_stays(struct hawk_space *s, const struct hawk_header *h)
+static bool stays_out(struct hawk_space *s, u32 tier, const struct hawk_header *h)
 {
 	struct hawk_block *blk = hawk_index_peek(s, h->key);
+	bool stays, out = true;
 	u32 home;
-	bool stays;
 
 	if (!blk)
 		return false;
 	home = blk->home;
-	stays = s->win[blk->ftier].keep->gen[blk->fframe] >= h->gen;
+	if (blk->ftier == tier)
+		out = stays = s->win[tier].keep->gen[blk->fframe] >= h->gen;
+	else
+		stays = blk->crc == h->crc;
 	if (!stays) {
 		hawk_block_end(s, blk);
 		s->found.blocks--;
@@ -48,7 +54,7 @@ static bool other_stays(struct hawk_space *s, const struct hawk_header *h)
 	}
 	hawk_unlock(&s->bucket[home].lock);
 	hawk_map_reap(s, home);
-	return stays;
+	return out;
 }
 
 /* See that bucket @b has a slot for a block and one for a LID. */
@@ -102,7 +108,7 @@ static int block_restore(struct hawk_space *s, u32 tier, u32 frame, const struct
 	u64 lid = new_lid(s, h);
 	u32 home = hawk_home(s, lid);
 
-	if (other_stays(s, h))
+	if (stays_out(s, tier, h))
 		return -EEXIST;
 	if (!lid || !slots_there(s, home))
 		return -ENOSPC;

@@ -89,6 +89,7 @@ int hawk_tier_add(struct hawk_engine *e, u32 kind, u32 chunks, u32 *tier)
 	t->admit = HAWK_ADMIT_REUSE;
 	t->rated = 0;
 	hawk_budget_clear(&t->budget);
+	hawk_health_clear(&t->health);
 	t->present = true;
 	hawk_unlock(&t->lock);
 	*tier = id;
@@ -210,6 +211,8 @@ int hawk_tier_leave(struct hawk_engine *e, u32 tier, bool leaving)
 	if (t->present) {
 		hawk_store(&t->leaving, leaving);
 		hawk_store(&t->avail, leaving ? 0 : t->nfree);
+		if (!leaving && !t->lost)
+			hawk_health_clear(&t->health);
 		ret = 0;
 	}
 	hawk_unlock(&t->lock);
@@ -225,6 +228,8 @@ void hawk_tier_lost(struct hawk_engine *e, u32 tier)
 	t = &e->tier[tier];
 	hawk_lock(&t->lock);
 	hawk_store(&t->lost, t->present);
+	if (t->present)
+		hawk_store(&t->health.state, HAWK_HEALTH_LOST);
 	hawk_unlock(&t->lock);
 }
 

@@ -80,6 +80,8 @@ BUGS = {
         "drain.c", "\tif (blk->reads)\n", "\tif (false)\n"),
     "a block is freed while a gather reads it": (
         "alloc.c", "blk->leases || blk->reads) {", "blk->leases) {"),
+    "a drive that fails gets blocks": (
+        "stripe.c", "hawk_load(&tier->health.state) != HAWK_HEALTH_OK", "false"),
     "a failed write is taken for a good copy": (
         "plan.c", "if (m->result) {", "if (m->result == -ECANCELED) {"),
     "the copy for a writer never lets its pin on the original go": (
@@ -102,7 +104,7 @@ def build_broken(folder, name, wrong, right):
                if obj.name != f"{broken.stem}.o"]
     objects.append(TOP / "build/obj/libhawk/crc32c.o")
     program = broken.with_suffix("")
-    subprocess.run([*cc, "-o", program, broken, *objects, "-ljansson"], check=True)
+    subprocess.run([*cc, "-o", program, broken, *objects, "-ljansson", "-lm"], check=True)
     return program
 
 

@@ -103,13 +103,19 @@ struct hawk_plan *plan_draw(void)
 	return &sim.plan;
 }
 
+static u32 drive_of(const struct hawk_move *m)
+{
+	return m->kind == HAWK_MOVE_WRITE ? m->dst_tier : m->src_tier;
+}
+
 static int fate_draw(const struct hawk_move *m)
 {
 	static const int bad[] = { -EIO, -EIO, -ENODATA, -EILSEQ, -ECANCELED };
+	u32 permille = drive_of(m) == sim.weather.sick_tier ? 700 : sim.weather.fail_permille;
 	int fate;
 
 	/* a copy in memory does not fail */
-	if (m->kind == HAWK_MOVE_COPY || !sim_chance(sim.weather.fail_permille))
+	if (m->kind == HAWK_MOVE_COPY || !sim_chance(permille))
 		return 0;
 	fate = bad[sim_below(ARRAY_SIZE(bad))];
 	return fate == -EILSEQ && m->kind != HAWK_MOVE_READ ? -EIO : fate;
@@ -154,6 +160,59 @@ static struct sim_space *space_of(const struct hawk_move *m)
 	sim_fail(__FILE__, __LINE__, "a move of no space");
 }
 
+/* A drive that fails gets no write, but one when a pause has passed. */
+static void write_told(const struct sim_space *sp, const struct hawk_move *m)
+{
+	struct sim_tier *t = &sim.tier[m->dst_tier];
+	u32 i, all = sp->s->flash_tiers;
+
+	EXPECT(hawk_tier_health(sim.e, m->dst_tier) != HAWK_HEALTH_LOST);
+	if (hawk_tier_health(sim.e, m->dst_tier) == HAWK_HEALTH_FAILING) {
+		EXPECT(sim.now >= t->trial_at);
+		t->trial_at = sim.now + 1000000000;
+		SAW(drive_trial);
+		return;
+	}
+	for (i = 0; all >> i; i++)
+		if (all & 1u << i && hawk_tier_health(sim.e, i) != HAWK_HEALTH_OK)
+			SAW(drives_differ);
+}
+
+static void drive_told(const struct hawk_move *m)
+{
+	bool write = m->kind == HAWK_MOVE_WRITE;
+	enum hawk_health_change ret = HAWK_HEALTH_SAME;
+	u32 drive = drive_of(m);
+
+	if (m->kind == HAWK_MOVE_COPY || m->result == -ECANCELED || !sim.weather.health)
+		return;
+	if (m->result)
+		ret = hawk_tier_fault(sim.e, drive, write ? HAWK_FAULT_WRITE : HAWK_FAULT_READ,
+				      sim.now);
+	else
+		ret = hawk_tier_works(sim.e, drive, write, sim.now);
+	if (ret == HAWK_HEALTH_FAILS) {
+		sim.tier[drive].trial_at = sim.now + 1000000000;
+		SAW(drive_fails);
+	} else if (ret == HAWK_HEALTH_WORKS) {
+		SAW(drive_works);
+	}
+}
+
+/* Does the move wait because its drive stalls?  The host sees that and tells. */
+static bool drive_stalls(const struct hawk_move *m)
+{
+	u32 drive = drive_of(m);
+
+	if (m->kind == HAWK_MOVE_COPY || drive != sim.weather.stalled_tier || !sim.weather.health)
+		return false;
+	if (hawk_tier_fault(sim.e, drive, HAWK_FAULT_STALL, sim.now) == HAWK_HEALTH_FAILS) {
+		sim.tier[drive].trial_at = sim.now + 1000000000;
+		SAW(drive_stalls);
+	}
+	return true;
+}
+
 void plan_submit(struct hawk_plan *plan)
 {
 	u32 i, h;
@@ -165,6 +224,8 @@ void plan_submit(struct hawk_plan *plan)
 
 		EXPECT(sim.nmoves <= SIM_MOVES && plan->n <= plan->max);
 		move_places(sp, m);
+		if (m->kind == HAWK_MOVE_WRITE)
+			write_told(sp, m);
 		*mv = (struct sim_move){
 			.m = *m, .serial = sim.next_move++, .space = sp - sim.space,
 			.fate = fate_draw(m),
@@ -265,6 +326,7 @@ static void move_end(u32 i)
 	mv.m.result = move_result(&mv);
 	move_told(sp, &mv);
 	sim.touched[mv.space] = true;
+	drive_told(&mv.m);
 	CALLED(complete, mv.m.result);
 	sim_note(mv.m.kind == HAWK_MOVE_WRITE ? "written" : mv.m.kind == HAWK_MOVE_READ ?
 		 "read" : "copied", -1, mv.space, -1, mv.m.block, mv.m.result,
@@ -283,7 +345,8 @@ bool device_step(void)
 	if (i >= sim.nmoves)
 		return gather_step(i - sim.nmoves);
 	mv = &sim.move[i];
-	if (mv->not_before > sim.event && !sim.space[mv->space].doomed)
+	if (!sim.space[mv->space].doomed &&
+	    (mv->not_before > sim.event || drive_stalls(&mv->m)))
 		return false;
 	/* a move that fails at once or stops half-way copies less */
 	left = mv->fate == -ECANCELED || mv->fate == -EIO ? 0 :

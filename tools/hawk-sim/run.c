@@ -74,6 +74,8 @@ static void weather_draw(void)
 
 	w->fail_permille = failing[sim_below(ARRAY_SIZE(failing))];
 	w->stuck_permille = sim_below(3) ? 0 : sim_below(100);
+	w->sick_tier = sim_below(2) ? sim_below(HAWK_TIERS_MAX) : HAWK_NONE;
+	w->stalled_tier = sim_below(4) ? HAWK_NONE : sim_below(HAWK_TIERS_MAX);
 	w->eager_permille = sim_below(1001);
 	w->no_plan_permille = sim_below(4) ? 50 : 500;
 	w->nomem_permille = sim_below(4) ? 0 : 100;
@@ -87,6 +89,8 @@ static void weather_draw(void)
 	w->world = 1 + sim_below(2);
 	w->pressure = 1 + sim_below(6);
 	sim.weather_until = sim.event + 500 + sim_below(8000);
+	w->health = !sim_below(3);
+	world_mend(w->health ? sim_below(HAWK_TIERS_MAX) : HAWK_TIERS_MAX);
 }
 
 /* Weights of 4000; what is left is a step of a client. */
@@ -146,7 +150,8 @@ u64 sim_run(const struct sim_run *run)
 	world_begin();
 	weather_draw();
 	for (sim.event = 1; sim.event <= last; sim.event++) {
-		sim.now += sim_below(2000);
+		/* a second now and then: a failing drive is due for a trial */
+		sim.now += sim.weather.health && !sim_below(200) ? 1000000000 : sim_below(2000);
 		if (sim.event >= sim.weather_until)
 			weather_draw();
 		event_run();

@@ -47,6 +47,7 @@ struct sim_tier {
 	u32 leaving;	/* steps since it began to be taken away; 0: it stays */
 	u32 kind;
 	u32 chunks;
+	u64 trial_at;	/* failing: no write before that, ns */
 	u64 cell[SIM_CHUNKS * SIM_CELLS];
 	u32 had[SIM_CHUNKS];	/* life of the last space that wrote to the chunk */
 };
@@ -219,6 +220,9 @@ struct sim_drain {
 struct sim_weather {
 	u32 fail_permille;	/* moves that end badly */
 	u32 stuck_permille;
+	u32 sick_tier;		/* most moves of this one end badly, HAWK_NONE: of none */
+	bool health;		/* the host tells how transfers end */
+	u32 stalled_tier;	/* moves of this one do not end, as long as it lasts; likewise */
 	u32 eager_permille;	/* halves that travel at once */
 	u32 no_plan_permille;	/* calls that may not start I/O */
 	u32 nomem_permille;	/* tables that cannot be allocated */
@@ -468,6 +472,9 @@ bool world_clean(void);
 void world_check(void);
 /* Its clients go, all at once; moves in flight still have to end. */
 void space_doom(struct sim_space *sp);
+/* The operator says that a drive works; HAWK_TIERS_MAX: all of them do. */
+void world_mend(u32 tier);
+
 /* Remove a tier, or see that it is refused. */
 void tier_remove(u32 tier);
 

@@ -32,6 +32,11 @@
 	X(move_rot, "a block read back differed from its checksum")		\
 	X(move_canceled, "a move was not tried")				\
 	X(move_stuck, "a move took very long")					\
+	X(drive_fails, "a drive began to fail")					\
+	X(drive_works, "a failing drive took blocks again")			\
+	X(drive_stalls, "a drive stalled")					\
+	X(drive_trial, "a failing drive got a trial write")			\
+	X(drives_differ, "a block went to a drive while another one failed")	\
 	X(move_overtaken, "a move ended before an older one")			\
 	X(rewritten, "a private block was made writable where it was")		\
 	X(split, "a shared block was copied for a writer")			\

@@ -83,6 +83,19 @@ static void tiers_step(void)
 		tier_leave(t, true);
 }
 
+void world_mend(u32 tier)
+{
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		if ((tier < HAWK_TIERS_MAX && t != tier) || !sim.tier[t].present ||
+		    sim.tier[t].leaving)
+			continue;
+		EXPECT(!hawk_tier_leave(sim.e, t, false));
+		EXPECT(hawk_tier_health(sim.e, t) == HAWK_HEALTH_OK);
+	}
+}
+
 /* A chunk that left its owner is zeroed and may have another. */
 bool world_clean(void)
 {

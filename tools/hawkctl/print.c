@@ -28,6 +28,7 @@ static const struct {
 	{ HAWK_FEAT_TIER_DMABUF, "tier-dmabuf" },
 	{ HAWK_FEAT_PERSIST, "persist" },
 	{ HAWK_FEAT_PACE, "pace" },	      { HAWK_FEAT_PROMOTE, "promote" },
+	{ HAWK_FEAT_HEALTH, "health" },
 	{ HAWK_FEAT_SEQ, "sequences" },	      { HAWK_FEAT_ELASTIC, "elastic" },
 };
 
@@ -135,15 +136,24 @@ void print_query(const struct hawk_query *q, const char *backend, bool json)
 	print_json(o);
 }
 
+static const char *health_name(unsigned int health)
+{
+	static const char *const name[] = { "ok", "failing", "lost" };
+
+	return health < 3 ? name[health] : "unknown";
+}
+
 static json_t *tier_json(const struct hawk_tier_info *t)
 {
-	return json_pack("{s:i, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "tier", (int)t->tier,
+	return json_pack("{s:i, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:i}",
+			 "tier", (int)t->tier,
 			 "kind", kind_name(t->kind), "node", (int)t->node, "bytes",
 			 (json_int_t)t->bytes, "free_bytes", (json_int_t)t->free_bytes,
 			 "quarantine_bytes", (json_int_t)t->quarantine_bytes, "read_bytes",
 			 (json_int_t)t->read_bytes, "write_bytes", (json_int_t)t->write_bytes,
 			 "io_errors", (json_int_t)t->io_errors, "orphan_bytes",
-			 (json_int_t)t->orphan_bytes, "header_bytes", (json_int_t)t->header_bytes);
+			 (json_int_t)t->orphan_bytes, "header_bytes", (json_int_t)t->header_bytes,
+			 "health", health_name(t->health), "out", (int)t->out);
 }
 
 void print_tiers(const struct hawk_tier_info *ti, unsigned int n, bool json)
@@ -161,12 +171,13 @@ void print_tiers(const struct hawk_tier_info *ti, unsigned int n, bool json)
 	if (n == 0)
 		printf("no tiers\n");
 	else
-		printf("tier kind node   size_MiB   free_MiB   read_MiB  write_MiB  errors\n");
+		printf("tier kind node   size_MiB   free_MiB   read_MiB  write_MiB  errors health\n");
 	for (i = 0; i < n; i++)
-		printf("%4u %-4s %4d %10.1f %10.1f %10.1f %10.1f %7llu\n", ti[i].tier,
+		printf("%4u %-4s %4d %10.1f %10.1f %10.1f %10.1f %7llu %s\n", ti[i].tier,
 		       kind_name(ti[i].kind), ti[i].node, ti[i].bytes / 1048576.0,
 		       ti[i].free_bytes / 1048576.0, ti[i].read_bytes / 1048576.0,
-		       ti[i].write_bytes / 1048576.0, (unsigned long long)ti[i].io_errors);
+		       ti[i].write_bytes / 1048576.0, (unsigned long long)ti[i].io_errors,
+		       health_name(ti[i].health));
 }
 
 void print_tier_id(unsigned int tier, bool json)
