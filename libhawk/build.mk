@@ -49,7 +49,7 @@ install-libhawk: $(LIBHAWK_A) $(LIBHAWK_SO) $(BUILD)/lib/libhawk.pc
 	install -m 755 $(LIBHAWK_SO) $(DESTDIR)$(PREFIX)/lib/
 	ln -sf libhawk.so.0 $(DESTDIR)$(PREFIX)/lib/libhawk.so
 	install -m 644 $(BUILD)/lib/libhawk.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/
-	install -m 644 libhawk/include/hawk/hawk.h $(DESTDIR)$(PREFIX)/include/hawk/
+	install -m 644 $(wildcard libhawk/include/hawk/*.h) $(DESTDIR)$(PREFIX)/include/hawk/
 	install -m 644 uapi/hawk.h $(DESTDIR)$(PREFIX)/include/linux/
 	install -m 644 $(LIBHAWK_MAN) $(LIBHAWK_MANDIR)/
 	@for page in $(LIBHAWK_MAN); do \
@@ -69,7 +69,18 @@ $(LIBHAWK_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(LIBHAWK_TEST_O
 	@echo "  LD      $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBHAWK_LDLIBS)
 
+# Layouts drawn by lot
+$(filter $(BUILD)/tests/lib_layout_%,$(LIBHAWK_TESTS)): $(BUILD)/obj/tests/unit/layout_gen.o
+$(BUILD)/obj/tests/unit/layout_gen.o: CFLAGS_COMMON += -D_GNU_SOURCE -Ilibhawk
+
 TESTS_UNIT += $(LIBHAWK_TESTS)
+
+## layout-long	10^6 pairs of layouts, and 10^5 by every way
+CHECK_LONG += layout-long
+.PHONY: layout-long
+layout-long: $(BUILD)/tests/lib_layout_random $(BUILD)/tests/lib_layout_ways
+	@HAWK_OPS=1000000 $(PROVE) $(BUILD)/tests/lib_layout_random
+	@HAWK_OPS=100000 $(PROVE) $(BUILD)/tests/lib_layout_ways
 
 # What tests/e2e/translate-nosyscall.t watches
 $(BUILD)/tests/translate_loop $(BUILD)/tests/draft_loop: \

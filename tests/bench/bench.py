@@ -37,6 +37,8 @@ FIGURES = {
     "gather_vs_per_row": ("native", "gather", 2, "a call per row and candidate, from flash"),
     "gather_vs_per_row_dram": ("native", "gather", None, "the same from DRAM"),
     "fork_vs_copy": ("native", "fork", 100, "memcpy of the KV bytes of 64k tokens"),
+    "transform_tile16_vs_memcpy": ("native", "transform", 0.8, "memcpy, 256 MiB, one thread"),
+    "transform_reshard_vs_memcpy": ("native", "transform", 0.7, "memcpy, 256 MiB, one thread"),
     "decode_hawk_vs_private": ("native", "decode", 0.97, "private array, the worse of 1 and 8"),
     "decode_hawk_vs_private_b1": ("native", "decode", 0.97, "private array, batch 1"),
     "decode_hawk_vs_private_b8": ("native", "decode", 0.97, "private array, batch 8"),
@@ -166,6 +168,10 @@ def bench_rollback(b):
 
 def bench_fork(b):
     b.run("fork", "-r", b.runs(7), "-m", b.ms(200))
+
+
+def bench_transform(b):
+    b.run("transform", "-r", b.runs(7))
 
 
 def trace_file():
@@ -316,7 +322,8 @@ def bench_vm_reload(b):
 
 NATIVE = {"translate": bench_translate, "alloc": bench_alloc, "hitrate": bench_hitrate,
           "reload": bench_reload, "rollback": bench_rollback, "gather": bench_gather,
-          "fork": bench_fork, "decode": bench_decode, "turn": bench_turn}
+          "fork": bench_fork, "transform": bench_transform, "decode": bench_decode,
+          "turn": bench_turn}
 GUEST = {"translate": bench_vm_translate, "get": bench_vm_get, "reload": bench_vm_reload}
 
 

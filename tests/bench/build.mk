@@ -3,7 +3,7 @@
 # Benchmarks: one program per comparison, run and compared by bench.py.
 
 BENCH_DIR   := $(BUILD)/bench
-BENCH_PROGS := $(addprefix $(BENCH_DIR)/,translate alloc hitrate reload get decode rollback gather fork)
+BENCH_PROGS := $(addprefix $(BENCH_DIR)/,translate alloc hitrate reload get decode rollback gather fork transform)
 BENCH_OBJ   := $(BUILD)/obj/tests/bench
 BENCH_ARGS  ?=
 BENCH_TOOLS := $(addprefix $(BENCH_DIR)/,random_model drop_diff)

@@ -20,7 +20,7 @@ import tap  # noqa: E402
 
 TOP = HERE.parents[1]
 UAPI = TOP / "uapi/hawk.h"
-API = TOP / "libhawk/include/hawk/hawk.h"
+API = sorted((TOP / "libhawk/include/hawk").glob("*.h"))
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
 COMPILERS = {"gcc": "g++", "clang": "clang++"}
 # ISO C++ has no flexible array member, C of 1990 no 64-bit integer, every compiler has
@@ -95,7 +95,8 @@ def padding():
 
 
 alone(UAPI, OLD_LANGUAGES | LANGUAGES)
-alone(API, LANGUAGES)
+for api in API:
+    alone(api, LANGUAGES)
 layout()
 padding()
 t.done()

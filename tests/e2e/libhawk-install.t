@@ -32,8 +32,9 @@ def good(run, name):
 
 
 def api():
-    """Functions that hawk.h declares."""
-    text = re.sub(r"/\*.*?\*/", "", (TOP / "libhawk/include/hawk/hawk.h").read_text(), flags=re.S)
+    """Functions that the headers declare."""
+    headers = "".join(h.read_text() for h in (TOP / "libhawk/include/hawk").glob("*.h"))
+    text = re.sub(r"/\*.*?\*/", "", headers, flags=re.S)
     return sorted(set(re.findall(r"\b(hawk_\w+)\(", text)))
 
 
@@ -52,9 +53,9 @@ def example(page):
 def check_files(root):
     prefix = root / "usr"
     for name in ("lib/libhawk.a", "lib/libhawk.so.0", "lib/libhawk.so", "lib/pkgconfig/libhawk.pc",
-                 "include/hawk/hawk.h", "include/linux/hawk.h"):
+                 "include/hawk/hawk.h", "include/hawk/layout.h", "include/linux/hawk.h"):
         t.ok((prefix / name).is_file(), f"{name} is installed")
-    t.equal(exported(prefix / "lib/libhawk.so.0"), api(), "the library exports what hawk.h declares")
+    t.equal(exported(prefix / "lib/libhawk.so.0"), api(), "the library exports what its headers declare")
     soname = sh("objdump", "-p", prefix / "lib/libhawk.so.0").stdout
     t.ok(re.search(r"SONAME\s+libhawk\.so\.0$", soname, re.M), "soname", soname)
     missing = [f for f in api() if not (prefix / f"share/man/man3/{f}.3").exists()]
