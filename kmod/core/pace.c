@@ -15,14 +15,15 @@
  * The link.  In any HAWK_PACE_WINDOW_NS no more than `window` bytes may arrive.  Bytes are
  * charged when they are shared out, and stay charged until a window after they have ended:
  * so whatever arrives in a window was charged at its end, and `charged` + `ended` is never
- * more than `window`.  Reads that wait in the drive's queue hold room that others could
+ * more than `window`.  So that a window is not used up in its first moment, room also comes
+ * no faster than the rate, but for an eighth of the window.  Reads that wait in the drive's queue hold room that others could
  * use, so those of all deliveries together hold an eighth of the window at most.  While
  * the link is a delivery's bottleneck its flash may be only a little ahead of its DRAM, or
  * DRAM would be left over.
  *
  * Those who wait for room get it in turn: deficit round robin, so that each has its share
  * in bytes however large its units are.  Room is shared out when somebody asks, also to
- * those that sleep, up to a quantum: they find it when they wake.  Urgent deliveries come first, the one
+ * those that sleep: they find it when they wake.  Urgent deliveries come first, the one
  * with the nearest deadline before the others, but of each eight quanta one goes to those
  * that are not urgent, so nobody starves.  One that would miss its deadline in its turn
  * becomes urgent by itself.
@@ -37,6 +38,8 @@
 #define STEPS		256		/* grants of one sharing out */
 #define LOOK		64		/* urgent ones that are compared */
 #define FIRST_RUN	7		/* quanta for urgent ones, then one for others */
+#define CREDIT_SHIFT	3		/* an eighth of the window may pass at once */
+#define AHEAD_SHIFT	4		/* a 16th of the window is shared out to one who sleeps */
 #define LEAD_SHIFT	5		/* flash is ahead of DRAM by 1/32 of it at most */
 
 static u64 add(u64 a, u64 b)
@@ -165,12 +168,27 @@ static u64 *slot_of(struct hawk_pace *p, u64 at)
 	return &p->slot[at - div_u64(at, HAWK_PACE_SLOTS) * HAWK_PACE_SLOTS];
 }
 
+/* What the rate of the link allows from now on. */
+static void add_credit(struct hawk_pace *p)
+{
+	u64 max = p->window >> CREDIT_SHIFT, more = hawk_fx_mul(p->rate, p->now - p->credit_at);
+
+	if (more < 1024 && more < max)
+		return;	/* or much would be lost by rounding */
+	p->credit_at = p->now;
+	if (more >= max || p->credit + (s64)more >= (s64)max)
+		p->credit = max;
+	else
+		p->credit += more;
+}
+
 /* Threads read the clock before they have the lock, so it may seem to go back. */
 static u64 at_time(struct hawk_pace *p, u64 now)
 {
 	u64 at, *slot;
 
 	p->now = most(p->now, now);
+	add_credit(p);
 	at = p->now >> HAWK_PACE_SLOT_SHIFT;
 	if (at - p->slot_at >= HAWK_PACE_SLOTS) {
 		memset(p->slot, 0, sizeof(p->slot));
@@ -205,6 +223,8 @@ static u64 window_wait(struct hawk_pace *p, u64 bytes)
 	u64 room = window_room(p), first, when;
 	u32 i;
 
+	if (room >= bytes && p->credit <= 0)
+		return ns_for(1 - p->credit, p->rate);
 	if (p->slot_at < HAWK_PACE_SLOTS)
 		return BLIND_NS;
 	first = p->slot_at - HAWK_PACE_SLOTS + 1;
@@ -259,7 +279,7 @@ static bool is_urgent(const struct hawk_pace *p, const struct hawk_delivery *d)
 		return true;
 	if (!d->load.deadline)
 		return false;
-	ns = ns_for(bytes, hawk_fx_ratio(p->window, HAWK_PACE_WINDOW_NS));
+	ns = ns_for(bytes, p->rate);
 	if (check_mul_overflow(ns, (u64)p->active, &ns))
 		return true;
 	return add(p->now, ns) > d->load.deadline;
@@ -285,16 +305,20 @@ static u64 give(struct hawk_pace *p, struct hawk_delivery *d, u64 room, u64 most
 		if (!d->want[k])
 			continue;
 		n = least(least(room, most_bytes), d->want[k]);
+		/* what is left of it is gone into debt for */
+		n = p->credit > 0 ? least(n, most(p->credit, d->unit[k])) : 0;
 		if (k == HAWK_PACE_FLASH)
 			n = least(n, flash_room(p, d->unit[k]));
 		/* larger than the window: alone */
-		if (n < d->unit[k] && !p->charged && !p->ended && most_bytes >= d->unit[k])
+		if (n < d->unit[k] && !p->charged && !p->ended && most_bytes >= d->unit[k] &&
+		    p->credit > 0)
 			n = d->unit[k];
 		n = whole(n, d->unit[k]);
 		d->want[k] -= n;
 		d->room[k] += n;
 		d->charge[k] += n;
 		p->charged += n;
+		p->credit -= n;
 		p->flash_charged += k == HAWK_PACE_FLASH ? n : 0;
 		room -= least(n, room);
 		most_bytes -= n;
@@ -408,14 +432,14 @@ static void share_out(struct hawk_pace *p)
 }
 
 /*
- * What @d got of the @ask bytes that it could use now; it will soon use as many as a
- * quantum, up to @more.
+ * What @d got of the @ask bytes that it could use now.  It may use up to @more soon: what
+ * comes free while it sleeps, and a little longer, is shared out to it too.
  */
 static u64 link_take(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u64 unit, u64 ask,
 		     u64 more, u64 *wait_ns)
 {
 	bool urgent = is_urgent(p, d);
-	u64 got, want = most(ask, whole(least(more, p->quantum), unit));
+	u64 got, want = most(ask, whole(least(more, p->window >> AHEAD_SHIFT), unit));
 
 	d->want[kind] = want > d->room[kind] ? want - d->room[kind] : 0;
 	d->unit[kind] = unit;
@@ -492,6 +516,12 @@ static u64 flash_allowed(const struct hawk_pace *p, const struct hawk_delivery *
 	return max > got ? max - got : 0;
 }
 
+/* It is not the link alone that it waits for. */
+static bool held_back(const struct hawk_delivery *d, u32 kind)
+{
+	return kind == HAWK_PACE_DRAM ? d->open[HAWK_PACE_FLASH] : d->capped_at;
+}
+
 /* ---- the calls ---- */
 
 /* A thread that waits has been told so once; how long it did is known when it gets something. */
@@ -547,10 +577,12 @@ u64 hawk_pace_take(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u32 t
 			ask = least(ask, dram_allowed(p, d, unit, wait_ns));
 		else
 			ask = least(ask, flash_allowed(p, d, unit));
+		/* what it holds of the link it must be able to use, or all might wait */
+		ask = most(ask, least(left, d->room[kind]));
 	}
 	got = whole(ask, unit);
 	if (got && has_cap(p, d))
-		got = link_take(p, d, kind, unit, got, ask < left ? got : most_left, wait_ns);
+		got = link_take(p, d, kind, unit, got, held_back(d, kind) ? got : most_left, wait_ns);
 	if (left)
 		note_wait(d, kind, got, whole(ask, unit), now);
 	if (got)
@@ -658,6 +690,7 @@ static void give_back(struct hawk_pace *p, struct hawk_delivery *d)
 
 	for (k = 0; k < HAWK_PACE_KINDS; k++) {
 		p->charged -= d->room[k];
+		p->credit += d->room[k];
 		p->flash_charged -= k == HAWK_PACE_FLASH ? d->room[k] : 0;
 		d->charge[k] -= d->room[k];
 		d->room[k] = 0;
@@ -705,7 +738,7 @@ void hawk_pace_end(struct hawk_pace *p, struct hawk_delivery *d, u64 now)
 
 u64 hawk_pace_estimate(struct hawk_pace *p, const struct hawk_pace_load *load, u64 now)
 {
-	u64 ns = 0, sum = load->dram, link;
+	u64 ns = 0, sum = load->dram;
 	u32 t;
 
 	hawk_lock(&p->lock);
@@ -717,9 +750,8 @@ u64 hawk_pace_estimate(struct hawk_pace *p, const struct hawk_pace_load *load, u
 	}
 	if (load->dram)
 		ns = most(ns, ns_for(add(p->left_dram, load->dram), dram_rate(p)));
-	link = p->window ? hawk_fx_ratio(p->window, HAWK_PACE_WINDOW_NS) : 0;
 	if (load->link && p->tune.on)
-		ns = most(ns, ns_for(add(p->left_link, sum), link));
+		ns = most(ns, ns_for(add(p->left_link, sum), p->rate));
 	hawk_unlock(&p->lock);
 	return ns;
 }
@@ -754,6 +786,8 @@ int hawk_pace_tune(struct hawk_pace *p, const struct hawk_pace_tune *t)
 	p->tune = *t;
 	/* 10^6 bytes per second are 10^4 in a window */
 	p->window = (u64)t->link_mb_per_s * 100 * t->cap_percent;
+	p->rate = hawk_fx_ratio(p->window, HAWK_PACE_WINDOW_NS);
+	p->credit = p->window >> CREDIT_SHIFT;
 	p->quantum = t->quantum_bytes;
 	if (p->window)
 		p->quantum = least(p->quantum, most(p->window >> 6, HAWK_FRAME_ALIGN));

@@ -146,7 +146,10 @@ struct hawk_pace {
 	u64 now;		/* latest time told, ns */
 	u64 window;		/* bytes that may pass the link per HAWK_PACE_WINDOW_NS; 0: no cap */
 	u64 quantum;		/* of a turn, bytes */
-	u64 charged;		/* of these taken or shared out, and not ended */
+	u64 rate;		/* the same in bytes per ns, Q32.32 */
+	s64 credit;		/* bytes that may pass now, as far as the rate goes; or debt */
+	u64 credit_at;		/* @credit counts up to here, ns */
+	u64 charged;		/* of @window: taken or shared out, and not ended */
 	u64 flash_charged;	/* of @charged from flash */
 	u64 ended;		/* sum of @slot */
 	u64 slot[HAWK_PACE_SLOTS];	/* bytes that ended, by time */
