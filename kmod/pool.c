@@ -142,28 +142,25 @@ static int hawk_pool_write_supers(struct hawk_mem *m)
 	mutex_lock(&p->record.lock);
 	hawk_super_encode(&p->super, p->record.mem);
 	for (i = 0; !ret && i < 2; i++) {
-		ret = hawk_pool_rw(m, &p->record, 0, hawk_super_copy_off(&p->super, i), 1, true, 0);
+		ret = hawk_pool_rw(m, &p->record, 0, hawk_super_copy_off(i), 1, true, 0);
 		ret = ret ?: hawk_pool_flush(m);
 	}
 	mutex_unlock(&p->record.lock);
 	return ret;
 }
 
-/* Superblock 1 is where superblock 0 says, else at the end of the file. */
 static int hawk_pool_read_supers(struct hawk_mem *m, u64 size)
 {
 	struct hawk_pool_file *p = m->pool;
 	struct hawk_super s[2];
-	int err[2] = { -ENOENT, -ENOENT }, ret;
-	u64 end = size & ~(u64)(HAWK_POOL_PAGE - 1);
+	int err[2], ret;
+	u32 i;
 
-	if (end < 2 * HAWK_POOL_PAGE)
+	if (size < HAWK_SUPER_1_OFF + HAWK_POOL_PAGE)
 		return -ENOENT;
 	mutex_lock(&p->record.lock);
-	err[0] = hawk_pool_read_super(m, 0, &s[0]);
-	if (!err[0] && s[0].bytes <= size)
-		end = s[0].bytes;
-	err[1] = hawk_pool_read_super(m, end - HAWK_POOL_PAGE, &s[1]);
+	for (i = 0; i < 2; i++)
+		err[i] = hawk_pool_read_super(m, hawk_super_copy_off(i), &s[i]);
 	mutex_unlock(&p->record.lock);
 	if (!err[0] && !err[1] && memcmp(s[0].uuid, s[1].uuid, sizeof(s[0].uuid)))
 		err[1] = -EUCLEAN;

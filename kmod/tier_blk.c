@@ -143,12 +143,22 @@ static int hawk_blk_open_pool(struct hawk_mem *m, const char *path, u64 size, bo
 		return ret;
 	}
 	hawk_pool_file_free(m);
-	if (!ret || ret == -EILSEQ || ret == -EUCLEAN || ret == -EPROTONOSUPPORT) {
+	switch (ret) {
+	case -ENOENT:
+		return 0;
+	case 0:
+	case -EILSEQ:
+	case -EUCLEAN:
+	case -EPROTONOSUPPORT:
+	case -ENOSPC:
 		pr_err_ratelimited("%s: is a pool with blocks that are kept: add it as one, or overwrite it\n",
 				   path);
 		return -EEXIST;
+	default:
+		/* blocks that are kept might be overwritten */
+		pr_err_ratelimited("%s: cannot tell whether it is a pool: %d\n", path, ret);
+		return ret;
 	}
-	return 0;
 }
 
 static int hawk_blk_open(struct hawk_mem *m, const char *path, u64 bytes, bool persist)

@@ -262,7 +262,7 @@ void flash_stalls(struct etier *t);
 void flash_works(struct etier *t, bool write, u64 bytes);
 
 /* epool.c */
-bool epool_is_pool(int fd);
+int epool_check_none(int fd, const char *path);
 int epool_open(struct etier *t, const char *path);
 int epool_load(struct embed *e, u32 id, struct etier *t);
 void epool_close(struct etier *t);

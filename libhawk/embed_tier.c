@@ -86,12 +86,6 @@ static int is_flash(const char *path, const struct stat *st)
 	return hawk_fail(-ENOTBLK, "flash %s: neither a block device nor a regular file", path);
 }
 
-static int is_no_pool(const char *path)
-{
-	return hawk_fail(-EEXIST, "flash %s: it is a pool with blocks that are kept: open it with "
-			 "persist=1, or remove it", path);
-}
-
 /* A new or empty file becomes a pool; anything else that is none is left alone. */
 static int prepare_pool(const char *path, int fd, u64 bytes)
 {
@@ -114,8 +108,9 @@ static int prepare_plain(const char *path, int fd, u64 bytes)
 {
 	int ret;
 
-	if (epool_is_pool(fd))
-		return is_no_pool(path);
+	ret = epool_check_none(fd, path);
+	if (ret)
+		return ret;
 	ret = -posix_fallocate(fd, 0, (off_t)bytes);
 	return ret ? hawk_fail(ret, "flash %s: room for %llu MiB", path,
 			       (unsigned long long)bytes >> 20) : 0;
@@ -185,8 +180,9 @@ static int plain_open(struct etier *t, const struct hawk_tier_add *a, const char
 
 	if (ret)
 		return hawk_fail(ret, "flash %s: asking for its size", path);
-	if (epool_is_pool(t->fd))
-		return is_no_pool(path);
+	ret = epool_check_none(t->fd, path);
+	if (ret)
+		return ret;
 	t->bytes = (u64)hawk_chunks(a->bytes ? a->bytes : have) * HAWK_CHUNK_BYTES;
 	if (t->bytes && t->bytes <= have)
 		return 0;

@@ -83,7 +83,7 @@ static int refuse(const char *path, int err)
 	case -ENOENT:
 		return hawk_fail(err, "flash %s: no pool; make one with hawkctl flash format", path);
 	case -EPROTONOSUPPORT:
-		return hawk_fail(err, "flash %s: a pool of a later version of Hawk", path);
+		return hawk_fail(err, "flash %s: a pool of another version of Hawk; make it anew with hawkctl flash format", path);
 	case -EILSEQ:
 	case -EUCLEAN:
 		return hawk_fail(err, "flash %s: a pool with both superblocks damaged; "
@@ -93,15 +93,24 @@ static int refuse(const char *path, int err)
 	}
 }
 
-/* epool_is_pool() - is there a pool?  What cannot be read is none. */
-bool epool_is_pool(int fd)
+/**
+ * epool_check_none() - may a file be overwritten?
+ *
+ * Return: 0: there is no pool; -EEXIST: there is one; others: it cannot be read.
+ */
+int epool_check_none(int fd, const char *path)
 {
 	struct hawk_super s[2];
 	int err[2], ret;
 
 	poolfile_supers(fd, s, err);
 	ret = hawk_super_choose(err, s);
-	return ret >= 0 || ret == -EPROTONOSUPPORT || ret == -EILSEQ || ret == -EUCLEAN;
+	if (ret == -ENOENT)
+		return 0;
+	if (ret >= 0 || ret == -EPROTONOSUPPORT || ret == -EILSEQ || ret == -EUCLEAN)
+		return hawk_fail(-EEXIST, "flash %s: it is a pool with blocks that are kept: open "
+				 "it with persist=1, or remove it", path);
+	return hawk_fail(ret, "flash %s: it cannot be told whether it is a pool", path);
 }
 
 /**

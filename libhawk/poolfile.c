@@ -85,21 +85,16 @@ static int super_read(int fd, u64 off, u8 *page, struct hawk_super *s)
 void poolfile_supers(int fd, struct hawk_super s[2], int err[2])
 {
 	u8 *page = aligned_alloc(HAWK_POOL_PAGE, HAWK_POOL_PAGE);
-	u64 bytes = 0, end;
+	int ret = page ? 0 : -ENOMEM;
+	u64 bytes = 0;
+	u32 i;
 
-	err[0] = -ENOMEM;
-	err[1] = -ENOMEM;
-	if (!page)
-		return;
-	err[0] = poolfile_size(fd, &bytes);
-	if (!err[0] && bytes < 2 * HAWK_POOL_PAGE)
-		err[0] = -ENOENT;
-	err[1] = err[0];
-	if (!err[0]) {
-		err[0] = super_read(fd, 0, page, &s[0]);
-		end = !err[0] ? s[0].bytes : bytes & ~(u64)(HAWK_POOL_PAGE - 1);
-		err[1] = super_read(fd, end - HAWK_POOL_PAGE, page, &s[1]);
-	}
+	if (!ret)
+		ret = poolfile_size(fd, &bytes);
+	if (!ret && bytes < HAWK_SUPER_1_OFF + HAWK_POOL_PAGE)
+		ret = -ENOENT;
+	for (i = 0; i < 2; i++)
+		err[i] = ret ? ret : super_read(fd, hawk_super_copy_off(i), page, &s[i]);
 	/* two halves of different pools: the one that says where the other is */
 	if (!err[0] && !err[1] && memcmp(s[0].uuid, s[1].uuid, sizeof(s[0].uuid)))
 		err[1] = -EUCLEAN;
@@ -115,7 +110,7 @@ int poolfile_write_supers(int fd, const struct hawk_super *s)
 	if (page)
 		hawk_super_encode(s, page);
 	for (i = 0; !ret && i < 2; i++) {
-		ret = poolfile_write(fd, hawk_super_copy_off(s, i), page, HAWK_POOL_PAGE, 0);
+		ret = poolfile_write(fd, hawk_super_copy_off(i), page, HAWK_POOL_PAGE, 0);
 		if (!ret && fdatasync(fd))
 			ret = -errno;
 	}
@@ -183,7 +178,7 @@ int poolfile_make(int fd, const struct poolfile_params *p, struct hawk_super *s)
 	if (!ret)
 		ret = zero_by_writing(fd, 0, HAWK_POOL_PAGE);
 	if (!ret)
-		ret = zero_by_writing(fd, s->bytes - HAWK_POOL_PAGE, HAWK_POOL_PAGE);
+		ret = zero_by_writing(fd, hawk_super_copy_off(1), HAWK_POOL_PAGE);
 	if (!ret && fdatasync(fd))
 		ret = -errno;
 	if (!ret)

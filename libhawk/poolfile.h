@@ -34,8 +34,6 @@ int poolfile_size(int fd, u64 *bytes);
  * @fd: device or file
  * @s: out, both
  * @err: out, what hawk_super_decode() said of each, or the errno of reading it
- *
- * Superblock 1 is looked for where superblock 0 says, else at the end of the file.
  */
 void poolfile_supers(int fd, struct hawk_super s[2], int err[2]);
 

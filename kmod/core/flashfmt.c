@@ -91,12 +91,12 @@ static u64 page_up(u64 bytes)
 	return (bytes + HAWK_POOL_PAGE - 1) & ~(u64)(HAWK_POOL_PAGE - 1);
 }
 
-/* Place the areas for @chunks.  Return: the end of the pool, without superblock 1. */
+/* Place the areas for @chunks.  Return: the end of the pool. */
 static u64 place(struct hawk_super *s, u64 chunks)
 {
 	u64 slots = chunks * (HAWK_CHUNK_BYTES / s->slot_bytes);
 
-	s->record_off = HAWK_POOL_PAGE;
+	s->record_off = HAWK_SUPER_1_OFF + HAWK_POOL_PAGE;
 	s->header_off = page_up(s->record_off + chunks * HAWK_RECORD_BYTES);
 	s->data_off = s->header_off + slots * HAWK_HEADER_BYTES + HAWK_CHUNK_BYTES - 1;
 	s->data_off &= ~(u64)(HAWK_CHUNK_BYTES - 1);
@@ -116,7 +116,7 @@ int hawk_super_layout(struct hawk_super *s)
 		high = 0x7fffffff;
 	while (low < high) {
 		mid = (low + high + 1) / 2;
-		if (place(s, mid) + HAWK_POOL_PAGE <= s->bytes)
+		if (place(s, mid) <= s->bytes)
 			low = mid;
 		else
 			high = mid - 1;
@@ -222,6 +222,8 @@ void hawk_record_encode(const struct hawk_record *r, u64 pool, u8 *p)
 		put32(p + 68, id->shift);
 		put64(p + 72, id->model_id);
 		memcpy(p + 80, id->name, sizeof(id->name));
+		put32(p + 144, id->token_bytes);
+		put32(p + 148, id->planes);
 	}
 	seal(p, HAWK_RECORD_BYTES, SMALL_CRC);
 }
@@ -254,6 +256,8 @@ int hawk_record_decode(const u8 *p, u64 pool, u32 chunk, struct hawk_record *r)
 	id->shift = get32(p + 68);
 	id->model_id = get64(p + 72);
 	memcpy(id->name, p + 80, sizeof(id->name));
+	id->token_bytes = get32(p + 144);
+	id->planes = get32(p + 148);
 	r->space = hawk_identity_hash(id);
 	return 0;
 }
@@ -338,6 +342,8 @@ void hawk_identity_of(const struct hawk_space_create *c, u32 uid, struct hawk_id
 	id->tp_rank = c->tp_rank;
 	id->tp_degree = c->tp_degree;
 	id->shift = !!(c->flags & HAWK_SPACE_SHIFT);
+	id->token_bytes = c->token_bytes;
+	id->planes = c->planes;
 }
 
 u64 hawk_identity_hash(const struct hawk_identity *id)
@@ -345,6 +351,7 @@ u64 hawk_identity_hash(const struct hawk_identity *id)
 	const u32 pair[] = {
 		id->uid, id->block_bytes, id->block_tokens, id->layers, id->head_groups,
 		id->layout, id->dtype, id->tp_rank, id->tp_degree, id->shift,
+		id->token_bytes, id->planes,
 	};
 	u64 hash = hawk_mix(id->model_id + 1);
 	u32 i;

@@ -6,18 +6,19 @@
  * at.  A CRC is CRC32C of all bytes of the structure with its own four bytes taken as zero.
  *
  *	superblock 0	at 0, 4096 bytes
- *	records		one of 256 bytes per chunk, from 4096 on
+ *	superblock 1	at 65536, 4096 bytes
+ *	records		one of 256 bytes per chunk, from 69632 on
  *	headers		one of 128 bytes per slot: chunk after chunk, CHUNK / slot_bytes each
  *	payload		chunks of 2 MiB, aligned to 2 MiB
- *	superblock 1	the last 4096 bytes of the pool
  *
- * Areas begin at multiples of 4096.  A slot is a block-sized place in a chunk, counted from
+ * Where superblock 1 is does not depend on the size: it is found when superblock 0 cannot be
+ * read, whatever the pool's or the device's size, and making a pool overwrites it.  Areas begin at multiples of 4096.  A slot is a block-sized place in a chunk, counted from
  * the chunk's start; blocks larger than slot_bytes use the first headers of their chunk only.
  * 4096 bytes of headers are a page: the unit in which they are written.
  *
  * Superblock
  *	  0  8	"HAWKPOOL"
- *	  8  4	format version, 1
+ *	  8  4	format version, 2
  *	 12  4	CRC
  *	 16 16	uuid of the pool; its first 8 bytes, as a number, are the pool id
  *	 32  8	sequence: one more each time it is written for a new use
@@ -52,6 +53,8 @@
  *	 68  4	1: keys may be read shifted
  *	 72  8	model id
  *	 80 64	name, padded with zeroes
+ *	144  4	bytes of a token in one plane
+ *	148  4	planes
  *
  * Header
  *	  0  4	"HKSH"
@@ -101,8 +104,9 @@
 #include "port.h"
 #include "../../uapi/hawk.h"
 
-#define HAWK_POOL_VERSION	1
+#define HAWK_POOL_VERSION	2
 #define HAWK_POOL_PAGE		4096u	/* bytes of a superblock, and of a page of headers */
+#define HAWK_SUPER_1_OFF	65536u
 #define HAWK_RECORD_BYTES	256u
 #define HAWK_HEADER_BYTES	128u
 #define HAWK_HEADER_KEY		64u	/* where its key is */
@@ -157,6 +161,8 @@ struct hawk_super {
  * @tp_rank: tensor-parallel rank
  * @tp_degree: tensor-parallel degree
  * @shift: 1: keys may be read shifted
+ * @token_bytes: bytes of a token in one plane
+ * @planes: planes of a block
  */
 struct hawk_identity {
 	u8 name[HAWK_NAME_MAX];
@@ -171,6 +177,8 @@ struct hawk_identity {
 	u32 tp_rank;
 	u32 tp_degree;
 	u32 shift;
+	u32 token_bytes;
+	u32 planes;
 };
 
 /**
@@ -259,9 +267,9 @@ int hawk_super_decode(const u8 *p, struct hawk_super *s);
 int hawk_super_choose(const int err[2], const struct hawk_super s[2]);
 
 /** hawk_super_copy_off() - where superblock @copy lies, bytes */
-static inline u64 hawk_super_copy_off(const struct hawk_super *s, u32 copy)
+static inline u64 hawk_super_copy_off(u32 copy)
 {
-	return copy ? s->bytes - HAWK_POOL_PAGE : 0;
+	return copy ? HAWK_SUPER_1_OFF : 0;
 }
 
 /** hawk_pool_id() - the pool id in records and headers */

@@ -50,10 +50,10 @@ def formats(pool):
     refused("a new file needs a size", ["--bytes"], "flash", "format", pool, status=2)
     refused("slots of 12K", ["power of two"], "flash", "format", pool, "--bytes", "32M",
             "--slot-bytes", "12K", status=2)
-    refused("no room for a chunk", ["no room"], "flash", "format", pool, "--bytes", "4M")
+    refused("no room for a chunk", ["no room"], "flash", "format", pool, "--bytes", "3M")
     status, made = answer("flash", "format", pool, "--bytes", "32M", "--dwpd", "0.5")
     t.equal((status, made["bytes"], made["slot_bytes"], made["chunks"],
-             made["rated_bytes_per_day"]), (0, 32 << 20, 16384, 14, 16 << 20), "a pool is made")
+             made["rated_bytes_per_day"]), (0, 32 << 20, 16384, 15, 16 << 20), "a pool is made")
     refused("not over another pool", ["--force"], "flash", "format", pool)
     status, again = answer("flash", "format", pool, "--force")
     t.ok(status == 0 and again["uuid"] != made["uuid"], "but by force, with another uuid")

@@ -16,22 +16,22 @@
 #include "../../kmod/core/flashfmt.h"
 
 static const char super_bytes[] =	/* the first 128, all others are zero */
-	"4841574b504f4f4c0100000034132752101112131415161718191a1b1c1d1e1f"
-	"07000000000000000000004000000000fa010000004000000010000000000000"
-	"00100200000000000000a0000000000000005847f80d000079df0d8648700000"
+	"4841574b504f4f4c02000000311eacdc101112131415161718191a1b1c1d1e1f"
+	"07000000000000000000004000000000fb010000004000000010010000000000"
+	"00100300000000000000a0000000000000005847f80d000079df0d8648700000"
 	"20222c6900000000010000000000000000000000000000000000000000000000";
 static const char record_bytes[] =
-	"484b435250aae868101112131415161703000000000700000900000001000000"
+	"484b43525f805254101112131415161703000000000700000900000001000000"
 	"e803000000000100100000002000000008000000030000000500000001000000"
 	"020000000100000088776655443322116167656e747300000000000000000000"
 	"0000000000000000000000000000000000000000000000000000000000000000"
-	"0000000000000000000000000000000000000000000000000000000000000000"
+	"0000000000000000000000000000000000100000020000000000000000000000"
 	"0000000000000000000000000000000000000000000000000000000000000000"
 	"0000000000000000000000000000000000000000000000000000000000000000"
 	"0000000000000000000000000000000000000000000000000000000000000000";
 static const char header_bytes[] =
-	"484b5348e673ed80101112131415161703000000000700004d00000000070000"
-	"c745b34abfe0f8a48877665544332211001000001f07050010002a0cefbeadde"
+	"484b5348c1982e37101112131415161703000000000700004d00000000070000"
+	"ce67d53a40b5daf68877665544332211001000001f07050010002a0cefbeadde"
 	"404142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f"
 	"606162636465666768696a6b6c6d6e6f707172737475767778797a7b7c7d7e7f";
 
@@ -72,7 +72,7 @@ static struct hawk_record a_record(void)
 			.name = "agents", .model_id = 0x1122334455667788ull, .uid = 1000,
 			.block_bytes = 65536, .block_tokens = 16, .layers = 32,
 			.head_groups = 8, .layout = 3, .dtype = 5, .tp_rank = 1,
-			.tp_degree = 2, .shift = 1,
+			.tp_degree = 2, .shift = 1, .token_bytes = 4096, .planes = 2,
 		},
 	};
 }
@@ -108,10 +108,10 @@ static void superblock_is_these_bytes(void **state)
 	assert_memory_equal(got.uuid, s.uuid, sizeof(s.uuid));
 	assert_int_equal(got.seq, 7);
 	assert_int_equal(got.bytes, 1 << 30);
-	assert_int_equal(got.chunks, 506);
+	assert_int_equal(got.chunks, 507);
 	assert_int_equal(got.slot_bytes, 16384);
-	assert_int_equal(got.record_off, 4096);
-	assert_int_equal(got.header_off, 135168);
+	assert_int_equal(got.record_off, 69632);
+	assert_int_equal(got.header_off, 200704);
 	assert_int_equal(got.data_off, 10485760);
 	assert_int_equal(got.rated, s.rated);
 	assert_int_equal(got.written, s.written);
@@ -277,6 +277,23 @@ static void identity_is_all_of_its_members(void **state)
 	assert_true(hawk_identity_same(&id, &id));
 }
 
+/* What lies where in a block is part of it. */
+static void identity_has_the_rows(void **state)
+{
+	struct hawk_space_create c = { .block_bytes = 65536, .token_bytes = 128, .planes = 1 };
+	struct hawk_identity a, b;
+
+	(void)state;
+	hawk_identity_of(&c, 0, &a);
+	c.token_bytes = 64;
+	hawk_identity_of(&c, 0, &b);
+	assert_false(hawk_identity_same(&a, &b));
+	c.token_bytes = 128;
+	c.planes = 2;
+	hawk_identity_of(&c, 0, &b);
+	assert_false(hawk_identity_same(&a, &b));
+}
+
 /* ---- superblocks ---- */
 
 /* A sealed superblock whose figures make no pool. */
@@ -308,7 +325,7 @@ static void later_versions_are_refused(void **state)
 
 	(void)state;
 	hawk_super_encode(&s, page);
-	page[8] = 2;
+	page[8] = HAWK_POOL_VERSION + 1;
 	memset(page + 12, 0, 4);
 	crc = ~hawk_crc32c_more(~0u, page, sizeof(page));
 	memcpy(page + 12, &crc, 4);
@@ -331,7 +348,7 @@ static void newer_whole_superblock_counts(void **state)
 	assert_int_equal(hawk_super_choose((int[]){ 0, 0 }, s), 0);
 }
 
-/* Areas do not overlap, end before superblock 1, and one chunk more would not fit. */
+/* Areas do not overlap, end with the pool, and one chunk more would not fit. */
 static void layout_fits(void **state)
 {
 	static const u64 sizes[] = {
@@ -348,16 +365,16 @@ static void layout_fits(void **state)
 			assert_int_equal(hawk_super_layout(&s), 0);
 			assert_true(s.chunks >= 1);
 			assert_int_equal(s.bytes % 4096, 0);
+			assert_true(hawk_super_copy_off(1) + HAWK_POOL_PAGE <= s.record_off);
 			assert_true(hawk_record_off(&s, s.chunks) <= s.header_off);
 			assert_true(hawk_header_off(&s, s.chunks) <= s.data_off);
 			assert_int_equal(s.header_off % 4096, 0);
 			assert_int_equal(s.data_off % HAWK_CHUNK_BYTES, 0);
-			assert_true(s.data_off + (u64)s.chunks * HAWK_CHUNK_BYTES <=
-				    hawk_super_copy_off(&s, 1));
+			assert_true(s.data_off + (u64)s.chunks * HAWK_CHUNK_BYTES <= s.bytes);
 			assert_true(s.chunks == 0x7fffffff || s.bytes <
 				    s.data_off + (s.chunks + 2ull) * HAWK_CHUNK_BYTES + 4096);
 		}
-	s = (struct hawk_super){ .bytes = 4 << 20, .slot_bytes = 16384 };
+	s = (struct hawk_super){ .bytes = (4 << 20) - 4096, .slot_bytes = 16384 };
 	assert_int_equal(hawk_super_layout(&s), -ENOSPC);
 	s = (struct hawk_super){ .bytes = 1 << 30, .slot_bytes = 2048 };
 	assert_int_equal(hawk_super_layout(&s), -EINVAL);
@@ -378,6 +395,7 @@ int main(void)
 		cmocka_unit_test(every_bit_of_a_header_counts),
 		cmocka_unit_test(header_of_another_is_refused),
 		cmocka_unit_test(identity_is_all_of_its_members),
+		cmocka_unit_test(identity_has_the_rows),
 		cmocka_unit_test(areas_that_are_elsewhere_are_refused),
 		cmocka_unit_test(later_versions_are_refused),
 		cmocka_unit_test(newer_whole_superblock_counts),

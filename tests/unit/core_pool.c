@@ -549,15 +549,15 @@ static void superblocks(void **state)
 	memset(junk, 0x5a, sizeof(junk));
 	ph_format(&h, 6, 13);
 	for (i = 0; i < 2; i++) {
-		drive_write(&h.d, hawk_super_copy_off(&h.super, i), junk, sizeof(junk));
+		drive_write(&h.d, hawk_super_copy_off(i), junk, sizeof(junk));
 		assert_int_equal(ph_open(&h, 1), 0);
 		assert_int_equal(h.super.seq, i + 1);
 		ph_close(&h, true);
 	}
-	drive_write(&h.d, hawk_super_copy_off(&h.super, 0), junk, sizeof(junk));
-	h.d.now[hawk_super_copy_off(&h.super, 1) + 50] ^= 1;
+	drive_write(&h.d, hawk_super_copy_off(0), junk, sizeof(junk));
+	h.d.now[hawk_super_copy_off(1) + 50] ^= 1;
 	assert_int_equal(ph_open(&h, 1), -EILSEQ);
-	drive_write(&h.d, hawk_super_copy_off(&h.super, 1), junk, sizeof(junk));
+	drive_write(&h.d, hawk_super_copy_off(1), junk, sizeof(junk));
 	assert_int_equal(ph_open(&h, 1), -ENOENT);
 	ph_free(&h);
 }

@@ -383,7 +383,7 @@ static void flips(void **state)
 		flip(&h, off);
 		assert_int_equal(misses(&h, &found), FLIP_KEYS);
 		h.d.now[off] = was;
-		flip(&h, hawk_super_copy_off(&h.super, below(2)) + below(HAWK_POOL_PAGE));
+		flip(&h, hawk_super_copy_off(below(2)) + below(HAWK_POOL_PAGE));
 		assert_int_equal(misses(&h, &found), 0);
 	}
 	ph_free(&h);

@@ -97,7 +97,7 @@ static void super_write(struct pool_host *h, u32 copy)
 	u8 page[HAWK_POOL_PAGE];
 
 	hawk_super_encode(&h->super, page);
-	drive_write(&h->d, hawk_super_copy_off(&h->super, copy), page, sizeof(page));
+	drive_write(&h->d, hawk_super_copy_off(copy), page, sizeof(page));
 	drive_flush(&h->d);
 }
 
@@ -107,7 +107,7 @@ void ph_format(struct pool_host *h, u32 chunks, u64 seed)
 
 	memset(h, 0, sizeof(*h));
 	h->super.slot_bytes = PH_BLOCK;
-	h->super.bytes = (chunks + 2ull) * HAWK_CHUNK_BYTES;	/* all else fits into one */
+	h->super.bytes = (chunks + 1ull) * HAWK_CHUNK_BYTES;	/* all else fits into one */
 	for (i = 0; i < sizeof(h->super.uuid); i++)
 		h->super.uuid[i] = host_rand(&seed);
 	assert_int_equal(hawk_super_layout(&h->super), 0);
@@ -126,7 +126,7 @@ static int super_read(struct pool_host *h)
 	u32 i;
 
 	for (i = 0; i < 2; i++)
-		err[i] = hawk_super_decode(h->d.now + hawk_super_copy_off(&h->super, i), &s[i]);
+		err[i] = hawk_super_decode(h->d.now + hawk_super_copy_off(i), &s[i]);
 	ret = hawk_super_choose(err, s);
 	if (ret >= 0)
 		h->super = s[ret];

@@ -383,7 +383,7 @@ static void damage(void **state)
 	hawk_kv_close(kv);
 	hawk_close(h);
 	edit(50);
-	edit(s.bytes - 4000);
+	edit(hawk_super_copy_off(1) + 96);
 	{
 		char url[600];
 
@@ -391,6 +391,32 @@ static void damage(void **state)
 		assert_int_equal(hawk_open(url, &h), -EILSEQ);
 		assert_non_null(strstr(hawk_strerror_last(), "hawkctl"));
 	}
+	fx_dir_remove(dir);
+}
+
+/* Superblock 1 is found without superblock 0, also when the file has become longer. */
+static void enlarged_file(void **state)
+{
+	struct hawk_kv *kv;
+	struct hawk *h;
+	uint32_t n;
+
+	(void)state;
+	setup_file("16M");
+	h = open_pool("");
+	kv = space(h, "a");
+	for (n = 0; n < 256; n++)
+		assert_int_equal(put(kv, n, 1, n), 0);
+	hawk_kv_close(kv);
+	hawk_close(h);
+	assert_int_equal(truncate(file, 64 * MIB), 0);
+	edit(100);
+	h = open_pool("");
+	kv = space(h, "a");
+	assert_true(stats(kv).recovered >= 128);
+	hawk_kv_close(kv);
+	hawk_close(h);
+	assert_int_equal(super().bytes, 16 * MIB);
 	fx_dir_remove(dir);
 }
 
@@ -437,7 +463,7 @@ static void refusals(void **state)
 	assert_int_equal(unlink(file), 0);
 	assert_int_equal(try_url("&persist=1"), -EINVAL);	/* of which size? */
 	assert_int_equal(unlink(file), 0);
-	assert_int_equal(try_url("&persist=1&flash_size=4M"), -ENOSPC);	/* no chunk fits */
+	assert_int_equal(try_url("&persist=1&flash_size=3M"), -ENOSPC);	/* no chunk fits */
 	assert_int_equal(try_url("&persist=2&flash_size=8M"), -EINVAL);
 	/* something else's file is left alone */
 	fd = open(file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -537,6 +563,7 @@ int main(void)
 		cmocka_unit_test(clean_end),
 		cmocka_unit_test(found_blocks_are_blocks),
 		cmocka_unit_test(damage),
+		cmocka_unit_test(enlarged_file),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(killed_writers),
 		cmocka_unit_test(many_slots),

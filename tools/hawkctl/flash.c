@@ -181,7 +181,7 @@ static const char *super_state(int err)
 	case -ENOENT: return "missing";
 	case -EILSEQ: return "damaged";
 	case -EUCLEAN: return "inconsistent";
-	case -EPROTONOSUPPORT: return "of a later version";
+	case -EPROTONOSUPPORT: return "of another version";
 	default: return "unreadable";
 	}
 }
