@@ -11,7 +11,8 @@
  * blocks whose parent is on flash: a class that fits in part is then admitted chain by chain
  * rather than block by block, as a prefix with a hole is of no use.  Which chains is decided
  * by the key of their first block.  A block is admitted when its score reaches the
- * threshold, which is 0 as long as the budget has room.
+ * threshold, which is 0 as long as the budget has room, unless it is known that blocks of
+ * its class hardly ever come back (reuse.c).
  *
  * Prefix closure: a block whose parent was forgotten is not written.  If the parent is in
  * host memory only, and would be refused, so is the block.  But a block that was used long
@@ -51,8 +52,7 @@ bool (*hawk_admit_hook)(struct hawk_space *s, struct hawk_block *blk);
 
 static u64 decayed(const struct hawk_space *s, u64 value, u64 atime, u64 now)
 {
-	u64 stay = hawk_load(&s->reuse->stay_ns), away = hawk_load(&s->reuse->away_ns);
-	u64 mean = stay > away ? stay : away;
+	u64 mean = hawk_reuse_mean(s->reuse);
 
 	if (!mean || now <= atime)
 		return value;
@@ -97,8 +97,8 @@ static enum parent parent_of(struct hawk_space *s, const struct hawk_block *blk,
 {
 	const struct hawk_block *p;
 	struct hawk_ghost g;
-	u32 nr, uses;
-	u64 atime, rate;
+	u32 nr, uses, class;
+	u64 atime;
 
 	if (!(blk->hint & HAWK_BH_PARENT))
 		return blk->hint & HAWK_BH_ROOT ? PARENT_FINE : PARENT_UNKNOWN;
@@ -114,10 +114,12 @@ static enum parent parent_of(struct hawk_space *s, const struct hawk_block *blk,
 	if (alone(s, blk, atime))
 		return PARENT_UNKNOWN;
 	uses = hawk_load(&p->uses);
-	rate = hawk_class_worth(s->reuse, hawk_class(hawk_load(&p->hint), uses,
-						    hawk_load(&p->turn),
-						    hawk_load(&s->life[nr].depth)));
-	*worth = tie(proven(decayed(s, rate, atime, now), uses), hawk_load(&s->life[nr].lot), true);
+	class = hawk_class(hawk_load(&p->hint), uses, hawk_load(&p->turn),
+			   hawk_load(&s->life[nr].depth));
+	if (hawk_class_worthless(s->reuse, class, now))
+		return PARENT_GONE;	/* as good as */
+	*worth = decayed(s, hawk_class_worth(s->reuse, class), atime, now);
+	*worth = tie(proven(*worth, uses), hawk_load(&s->life[nr].lot), true);
 	return PARENT_HOST;
 }
 
@@ -149,7 +151,7 @@ static u32 tier_asked(struct hawk_space *s, const struct hawk_block *blk, struct
 		      enum parent parent, u64 parent_worth, struct hawk_want *w)
 {
 	struct hawk_budget *b = &t->budget;
-	u64 price = hawk_budget_price(b);
+	u64 price = b->threshold;
 
 	if (t->admit != HAWK_ADMIT_REUSE) {
 		if (!rule_admits(s, blk, t->admit, w))
@@ -160,7 +162,8 @@ static u32 tier_asked(struct hawk_space *s, const struct hawk_block *blk, struct
 	}
 	if (parent == PARENT_GONE || (parent == PARENT_HOST && parent_worth < price))
 		return HAWK_WHY_PARENT;
-	if (w->score < price)
+	if (w->score < price ||
+	    hawk_class_worthless(s->reuse, hawk_class_of(s, blk), w->now))
 		return HAWK_WHY_SCORE;
 	return hawk_budget_fits(b, s->block_bytes) ? HAWK_WHY_ROOM : HAWK_WHY_BUDGET;
 }
@@ -296,7 +299,7 @@ static void admit_tell(struct hawk_engine *e, struct hawk_tier_admit *arg)
 	arg->period_ns = b->period;
 	arg->spent_bytes = b->spent;
 	arg->credit_bytes = b->credit > 0 ? b->credit : 0;
-	arg->threshold = hawk_budget_price(b);
+	arg->threshold = b->threshold;
 	hawk_unlock(&b->lock);
 }
 

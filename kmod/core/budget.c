@@ -11,8 +11,9 @@
  *	a credit, which grows by 1/128 of the budget per control period and shrinks by what
  *	is written.  What a quiet night leaves may be spent in the morning.
  *
- *	how many bytes of which score wanted to be written, per control period, fading with
- *	a time constant of half a period.
+ *	how many bytes of which score wanted to be written, fading with a time constant of
+ *	half a period.  Conversations leave host memory one by one, all good or all bad: a
+ *	shorter memory would take the best part of each, instead of the best ones.
  *
  * Each control period, and after HAWK_BUDGET_ASKED decisions, the threshold is set anew:
  * the score above which, judging by what wanted to be written lately, just as much is
@@ -20,8 +21,8 @@
  * distribution of scores does not depend on what was admitted, nothing swings: what the
  * forecast misses ends up in the credit, and that decays with a time constant of
  * HAWK_BUDGET_PAYBACK control periods.  As long as all that wants to be written is less
- * than that the threshold is as low as it gets: everything is admitted while the budget has
- * room, but for what is known to be next to worthless (HAWK_BUDGET_LEAST).
+ * than that the threshold is 0: everything is admitted while the budget has room (but for
+ * what is known to be next to worthless, admit.c).
  */
 #include "budget.h"
 
@@ -31,7 +32,9 @@
 #define HAWK_BUDGET_LANDING	4	/* control periods looked ahead at least */
 #define HAWK_BUDGET_NEAR	16	/* and at most */
 #define HAWK_BUDGET_RECENT	8
-#define HAWK_BUDGET_PAYBACK	64
+#define HAWK_BUDGET_FADE	64	/* control periods that scores are remembered */
+#define HAWK_BUDGET_PAYBACK	128
+#define HAWK_BUDGET_START	16	/* share of the budget that may be used at once */
 
 /* No limit, and nothing is known.  With the lock held, as all here. */
 void hawk_budget_clear(struct hawk_budget *b)
@@ -42,7 +45,6 @@ void hawk_budget_clear(struct hawk_budget *b)
 	b->next = 0;
 	b->credit = 0;
 	b->threshold = 0;
-	b->mean = HAWK_FX_ONE / 2;
 	b->asked = 0;
 	b->at = 0;
 	b->spent = 0;
@@ -62,7 +64,7 @@ void hawk_budget_set(struct hawk_budget *b, u64 bytes, u64 period, u64 now)
 	b->period = period;
 	b->tick_ns = div_u64(period, HAWK_BUDGET_TICKS) ?: 1;
 	b->next = now + b->tick_ns;
-	b->credit = bytes / HAWK_BUDGET_SPARE;
+	b->credit = bytes / HAWK_BUDGET_START;
 }
 
 /* Bytes of credit per control period; a little is kept back for what is not foreseen. */
@@ -142,6 +144,8 @@ static void threshold_set(struct hawk_budget *b)
 
 static void tick_end(struct hawk_budget *b)
 {
+	u32 i;
+
 	b->at = (b->at + 1) % HAWK_BUDGET_TICKS;
 	b->spent -= b->tick[b->at];
 	b->tick[b->at] = 0;
@@ -153,6 +157,8 @@ static void tick_end(struct hawk_budget *b)
 	b->ticks += HAWK_FX_ONE - b->ticks / HAWK_BUDGET_TICKS;
 	b->wanted = 0;
 	b->next += b->tick_ns;
+	for (i = 0; i < HAWK_BUDGET_BINS; i++)
+		b->bin[i] -= b->bin[i] / HAWK_BUDGET_FADE;
 }
 
 /* Time goes on: at most a period's worth of control periods ends. */
@@ -186,14 +192,11 @@ void hawk_budget_want(struct hawk_budget *b, u64 score, u64 bytes, bool written)
 {
 	u32 i;
 
-	if (score >= hawk_budget_price(b)) {
+	if (score >= b->threshold) {
 		b->passed += bytes;
 		b->taken += written ? bytes : 0;
 	}
-	/* scores drift as things are learnt; their ratios to one another do not */
-	b->mean += score / HAWK_BUDGET_ASKED - b->mean / HAWK_BUDGET_ASKED;
-	i = hawk_fx_octave8(hawk_fx_ratio(score, b->mean ?: 1));
-
+	i = hawk_fx_octave8(score);
 	i = i > HAWK_BUDGET_LOWEST ? i - HAWK_BUDGET_LOWEST : 0;
 	b->bin[i < HAWK_BUDGET_BINS ? i : HAWK_BUDGET_BINS - 1] += bytes;
 	b->wanted += bytes;
@@ -202,8 +205,6 @@ void hawk_budget_want(struct hawk_budget *b, u64 score, u64 bytes, bool written)
 	threshold_set(b);
 	b->passed -= b->passed / HAWK_BUDGET_RECENT;
 	b->taken -= b->taken / HAWK_BUDGET_RECENT;
-	for (i = 0; i < HAWK_BUDGET_BINS; i++)
-		b->bin[i] -= b->bin[i] / HAWK_BUDGET_RECENT;
 }
 
 void hawk_budget_spend(struct hawk_budget *b, u64 bytes)

@@ -9,7 +9,6 @@
 
 #define HAWK_BUDGET_TICKS	128	/* control periods of a budget period */
 #define HAWK_BUDGET_BINS	176	/* eighths of octaves of scores, from 2^-16 to 64 */
-#define HAWK_BUDGET_LEAST	(HAWK_FX_ONE / 64)	/* score of what is not worth its write */
 #define HAWK_BUDGET_LOWEST	(16 * 8)	/* the eighth that is bin 0 */
 
 /*
@@ -23,13 +22,12 @@ struct hawk_budget {
 	u64 tick_ns;		/* length of a control period */
 	u64 next;		/* end of the present one */
 	s64 credit;		/* bytes accrued and not written; less than 0: overdrawn */
-	u64 mean;		/* score of what wanted to be written lately, Q32.32 */
-	u64 threshold;		/* from which multiple of that on blocks are admitted, Q32.32 */
+	u64 threshold;		/* score from which on blocks are admitted, Q32.32 */
 	u32 asked;		/* decisions since the threshold was set */
 	u32 at;			/* present control period, in @tick */
 	u64 spent;		/* sum of @tick */
 	u64 tick[HAWK_BUDGET_TICKS];	/* bytes written */
-	u64 bin[HAWK_BUDGET_BINS];	/* bytes that wanted to be, by multiple of @mean, lately */
+	u64 bin[HAWK_BUDGET_BINS];	/* bytes that wanted to be, by score, lately */
 	u64 passed;		/* of @bin's: those that reached the threshold */
 	u64 taken;		/* of these, those written: others had lost their parent */
 	u64 wanted;		/* bytes that wanted to be written in the present control period */
@@ -37,16 +35,6 @@ struct hawk_budget {
 	u64 ticks;		/* how many of them that are, fading alike; Q32.32 */
 	u64 recent;		/* the same of the last few, mean */
 };
-
-/* The score from which on blocks are admitted. */
-static inline u64 hawk_budget_price(const struct hawk_budget *b)
-{
-	u64 price = hawk_fx_mul(b->threshold, b->mean), least = HAWK_BUDGET_LEAST;
-
-	/* as long as little has come back all scores are low */
-	least = b->mean / 16 < least ? b->mean / 16 : least;
-	return price > least ? price : least;
-}
 
 void hawk_budget_clear(struct hawk_budget *b);
 void hawk_budget_set(struct hawk_budget *b, u64 bytes, u64 period, u64 now);

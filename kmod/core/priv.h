@@ -675,6 +675,8 @@ void hawk_block_used(struct hawk_block *blk, u64 now);
 u32 hawk_class(u32 hint, u32 uses, u32 turn, u32 depth);
 u32 hawk_depth_bin(u32 tok);
 u64 hawk_class_worth(const struct hawk_reuse *r, u32 class);
+void hawk_class_count(struct hawk_reuse *r, u32 class, u64 now, u32 left, u32 came, u32 more);
+bool hawk_class_worthless(const struct hawk_reuse *r, u32 class, u64 now);
 bool hawk_ghost_get(struct hawk_reuse *r, u64 hash, u64 now, struct hawk_ghost *g);
 void hawk_ghost_put(struct hawk_space *s, const struct hawk_block *blk, u64 hash);
 void hawk_ghost_back(struct hawk_space *s, struct hawk_block *blk, u64 hash);
@@ -682,6 +684,14 @@ void hawk_ghost_back(struct hawk_space *s, struct hawk_block *blk, u64 hash);
 static inline u32 hawk_class_of(const struct hawk_space *s, const struct hawk_block *blk)
 {
 	return hawk_class(blk->hint, blk->uses, blk->turn, s->life[hawk_block_nr(s, blk)].depth);
+}
+
+/* How long blocks stay in host memory, or stay away: the longer of the two means, ns. */
+static inline u64 hawk_reuse_mean(const struct hawk_reuse *r)
+{
+	u64 stay = hawk_load(&r->stay_ns), away = hawk_load(&r->away_ns);
+
+	return stay > away ? stay : away;
 }
 
 /* Is anything to be decided, so that it pays to learn? */

@@ -35,6 +35,7 @@
 
 #define HAWK_RATE_DRAW		64
 #define HAWK_RATE_AGE		4096	/* members after which both counts are halved */
+#define HAWK_RATE_WORTHLESS	64	/* one of so many comes back: not worth a write */
 #define HAWK_RETURNS_MAX	(15 * HAWK_FX_ONE)
 #define HAWK_USE_GAP_NS		(1ull << 27)	/* uses this close to another are one */
 #define HAWK_MEAN_SHIFT		6	/* means follow with 1/64 */
@@ -98,6 +99,16 @@ static void classes_of(u32 class, u32 *c)
 	c[3] = class;
 }
 
+/* Of those that left, how many may yet come back at @now, 1/65536 */
+static u32 rate_out(const struct hawk_reuse *r, const struct hawk_rate *k, u64 now)
+{
+	u64 at = hawk_load(&k->at), mean = hawk_reuse_mean(r);
+
+	if (now <= at || !mean)
+		return hawk_load(&k->out);
+	return hawk_fx_mul(hawk_load(&k->out), hawk_fx_exp_neg(hawk_fx_ratio(now - at, mean)));
+}
+
 /* @returns: out, how often such blocks come back in all; returns: how many do at all */
 static u64 class_rates(const struct hawk_reuse *r, u32 class, u64 *returns)
 {
@@ -129,15 +140,42 @@ u64 hawk_class_worth(const struct hawk_reuse *r, u32 class)
 	return odds < returns ? odds : returns;
 }
 
-static void class_count(struct hawk_reuse *r, u32 class, u32 left, u32 came, u32 more)
+/*
+ * Is it known that hardly any block of such a class comes back?  Only those count of which
+ * it has turned out: a class of which none has come back yet may be a young one.
+ */
+bool hawk_class_worthless(const struct hawk_reuse *r, u32 class, u64 now)
+{
+	u64 p = HAWK_FX_ONE / 2;
+	u32 c[4], i, left, out;
+
+	classes_of(class, c);
+	for (i = 0; i < 4; i++) {
+		left = hawk_load(&r->rate[c[i]].left);
+		out = rate_out(r, &r->rate[c[i]], now) >> 16;
+		left = (left > out ? left - out : 0) + HAWK_RATE_DRAW;
+		p = div_u64(((u64)hawk_load(&r->rate[c[i]].came) << 32) + HAWK_RATE_DRAW * p,
+			    left);
+		p = p < HAWK_FX_ONE ? p : HAWK_FX_ONE;
+	}
+	return p < HAWK_FX_ONE / HAWK_RATE_WORTHLESS;
+}
+
+/* So many of a class have left, have come back, and were worth that when they left again. */
+void hawk_class_count(struct hawk_reuse *r, u32 class, u64 now, u32 left, u32 came, u32 more)
 {
 	struct hawk_rate *k;
-	u32 c[4], i, half;
+	u32 c[4], i, half, out;
 
 	classes_of(class, c);
 	for (i = 0; i < 4; i++) {
 		k = &r->rate[c[i]];
 		half = hawk_load(&k->left) + left >= HAWK_RATE_AGE;
+		if (left) {
+			out = rate_out(r, k, now) + (left << 16);
+			hawk_store(&k->out, out >> half);
+			hawk_store(&k->at, now);
+		}
 		hawk_store(&k->left, (hawk_load(&k->left) + left) >> half);
 		hawk_store(&k->came, (hawk_load(&k->came) + came) >> half);
 		hawk_store(&k->more, (hawk_load(&k->more) + more) >> half);
@@ -145,12 +183,12 @@ static void class_count(struct hawk_reuse *r, u32 class, u32 left, u32 came, u32
 }
 
 /* A block of class @was came back and leaves as @is. */
-static void class_next(struct hawk_reuse *r, u32 was, u32 is)
+static void class_next(struct hawk_reuse *r, u32 was, u32 is, u64 now)
 {
 	u64 returns;
 
 	class_rates(r, is, &returns);
-	class_count(r, was, 0, 0, returns >> 24);
+	hawk_class_count(r, was, now, 0, 0, returns >> 24);
 }
 
 static void mean_move(u64 *mean, u64 sample)
@@ -216,11 +254,11 @@ void hawk_reuse_leave(struct hawk_space *s, struct hawk_block *blk, u64 now)
 	life = &s->life[hawk_block_nr(s, blk)];
 	class = hawk_class_of(s, blk);
 	if (life->came)
-		class_next(s->reuse, life->class, class);
+		class_next(s->reuse, life->class, class, now);
 	life->class = class;
 	life->away = true;
 	life->came = false;
-	class_count(s->reuse, class, 1, 0, 0);
+	hawk_class_count(s->reuse, class, now, 1, 0, 0);
 	if (now > life->since)
 		mean_move(&s->reuse->stay_ns, now - life->since);
 	life->since = blk->atime;
@@ -239,7 +277,7 @@ void hawk_reuse_back(struct hawk_space *s, struct hawk_block *blk, u64 now)
 		return;
 	life = &s->life[hawk_block_nr(s, blk)];
 	if (life->away) {
-		class_count(s->reuse, life->class, 0, 1, 0);
+		hawk_class_count(s->reuse, life->class, now, 0, 1, 0);
 		life->came = true;
 		if (now > life->since)
 			mean_move(&s->reuse->away_ns, now - life->since);
@@ -325,7 +363,7 @@ void hawk_ghost_back(struct hawk_space *s, struct hawk_block *blk, u64 hash)
 		return;
 	hawk_ghost_get(s->reuse, hash, blk->atime, &g);
 	*p = 0;
-	class_count(s->reuse, g.class, 0, 1, 0);
+	hawk_class_count(s->reuse, g.class, blk->atime, 0, 1, 0);
 	life->class = g.class;
 	life->came = true;
 	hawk_store(&blk->uses, g.uses + 1);

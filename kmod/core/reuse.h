@@ -22,7 +22,9 @@
 
 /* How many blocks of a class left host memory, and what became of them; see reuse.c */
 struct hawk_rate {
+	u64 at;			/* time of @out, ns */
 	u32 left;
+	u32 out;		/* of these, how many may yet come back for the first time; 1/65536 */
 	u32 came;
 	u32 more;		/* what those that came were worth when they left again, 1/256 */
 };

@@ -92,7 +92,7 @@ static bool want(struct day *d, u64 score)
 	bool yes;
 
 	hawk_budget_advance(&d->b, d->now);
-	yes = score >= hawk_budget_price(&d->b) && hawk_budget_fits(&d->b, BYTES);
+	yes = score >= d->b.threshold && hawk_budget_fits(&d->b, BYTES);
 	if (yes) {
 		hawk_budget_spend(&d->b, BYTES);
 		d->written += BYTES;
@@ -121,8 +121,29 @@ static void room_is_used(void **state)
 		if (!want(&d, FX(0.1) + any_score(&d) / (1 + i % 50)))
 			fail_msg("block %u of few is refused", i);
 	}
-	/* but what is known to be worthless */
-	assert_false(want(&d, FX(0.001)));
+}
+
+/* Good and bad blocks leave in turn, a conversation at a time: the good of all are written. */
+static void clumps(void **state)
+{
+	u64 good = 0, bad = 0;
+	struct day d;
+	u32 i;
+	bool is_good;
+
+	(void)state;
+	day_begin(&d, 5000);
+	for (i = 0; i < 60000; i++) {		/* five days, 6000 good ones each */
+		is_good = i / 1000 % 2;
+		d.now += DAY / 12000;
+		if (!want(&d, any_score(&d) + (is_good ? FX(2) : 0)) || i < 12000)
+			continue;
+		good += is_good;
+		bad += !is_good;
+	}
+	if (good < 18000 || bad > good / 20)
+		fail_msg("%llu good ones, %llu bad ones", (unsigned long long)good,
+			 (unsigned long long)bad);
 }
 
 /* At ten times the budget: it is used, evenly, and for the best tenth. */
@@ -467,6 +488,31 @@ static void learns(void **state)
 	fix_fini(&f);
 }
 
+/* None came back: that tells something only when it is time that they had. */
+static void worthless(void **state)
+{
+	u32 c = hawk_class(HAWK_BH_TRANSIENT, 2, 0, 0), i;
+	struct hawk_reuse *r;
+	struct fix f;
+
+	(void)state;
+	fix_init(&f, 4, 64);
+	budget(&f, HAWK_ADMIT_REUSE, 1000);
+	r = f.s->reuse;
+	r->stay_ns = 10 * SECOND;
+	r->away_ns = 100 * SECOND;
+	for (i = 0; i < 4000; i++)
+		hawk_class_count(r, c, 1000 * SECOND, 1, 0, 0);
+	assert_false(hawk_class_worthless(r, c, 1001 * SECOND));
+	assert_true(hawk_class_worthless(r, c, 2000 * SECOND));
+	/* of others nothing is known */
+	assert_false(hawk_class_worthless(r, hawk_class(0, 1, 0, 0), 1001 * SECOND));
+	for (i = 0; i < 100; i++)
+		hawk_class_count(r, c, 2000 * SECOND, 0, 1, 0);
+	assert_false(hawk_class_worthless(r, c, 2000 * SECOND));
+	fix_fini(&f);
+}
+
 /* A block whose parent was dropped is not written; one used long after its parent is. */
 static void closure(void **state)
 {
@@ -542,6 +588,7 @@ int main(void)
 		cmocka_unit_test(exponential),
 		cmocka_unit_test(arithmetic),
 		cmocka_unit_test(room_is_used),
+		cmocka_unit_test(clumps),
 		cmocka_unit_test(converges),
 		cmocka_unit_test(bursts),
 		cmocka_unit_test(long_silence),
@@ -551,6 +598,7 @@ int main(void)
 		cmocka_unit_test(second_access),
 		cmocka_unit_test(formula),
 		cmocka_unit_test(learns),
+		cmocka_unit_test(worthless),
 		cmocka_unit_test(closure),
 		cmocka_unit_test(full_flash),
 	};

@@ -124,18 +124,6 @@ void cache_destroy(struct cache *c, struct result *res)
 {
 	struct hawk_stats st = { .size = sizeof(st) };
 
-	if (getenv("DUMPCLASS")) {
-		struct hawk_reuse *q = c->s->reuse;
-		for (u32 i = 0; i < HAWK_CLASS_ANY + 1; i++)
-			if (q->rate[i].left > (i < HAWK_CLASS_NO_DEPTH ? 100 : 20))
-				printf("%s kind %u uses %u turn %u depth %u: %u/%u = %.3f\n",
-				       i >= HAWK_CLASS_ANY ? "ALL" : i >= HAWK_CLASS_NO_TURN ? "KU" : i >= HAWK_CLASS_NO_DEPTH ? "KUT" : "KUTD",
-				       i >= HAWK_CLASS_NO_TURN ? (i-HAWK_CLASS_NO_TURN)>>2 : i >= HAWK_CLASS_NO_DEPTH ? (i-HAWK_CLASS_NO_DEPTH)>>6 : i >> 9,
-				       i >= HAWK_CLASS_NO_TURN ? (i-HAWK_CLASS_NO_TURN)&3 : i >= HAWK_CLASS_NO_DEPTH ? (i-HAWK_CLASS_NO_DEPTH)>>4&3 : i >> 7&3,
-				       i >= HAWK_CLASS_NO_TURN ? 0 : i >= HAWK_CLASS_NO_DEPTH ? (i-HAWK_CLASS_NO_DEPTH)&15 : i >> 3&15, i >= HAWK_CLASS_NO_DEPTH ? 0 : i & 7,
-				       q->rate[i].came, q->rate[i].left, (double)q->rate[i].came/q->rate[i].left);
-		printf("stay %.1f away %.1f\n", q->stay_ns/1e9, q->away_ns/1e9);
-	}
 	hawk_space_stats(c->s, &st);
 	res->writes = c->writes;
 	res->refused[0] = st.refused_score;

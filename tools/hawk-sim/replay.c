@@ -120,10 +120,25 @@ static void times(struct result *res, struct clock *k)
 	res->ttft_p99 = k->ttft[(u32)(k->n * 0.99)];
 }
 
+/* Most that was written within any @ns.  @sum: writes up to and with each request */
+static u64 peak(const struct load *l, const u64 *sum, u64 ns)
+{
+	u64 most = 0, n;
+	u32 i, from = 0;
+
+	for (i = 0; i < l->nreq; i++) {
+		while (l->req[from].at + ns <= l->req[i].at)
+			from++;
+		n = sum[i] - (from ? sum[from - 1] : 0);
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
 void replay(const struct load *l, const struct run *r, struct result *res)
 {
 	struct clock k = { .ttft = calloc(l->nreq, sizeof(double)) };
-	u64 period = r->period ?: HAWK_DAY_NS, from = 0, upto = period;
+	u64 period = r->period ?: HAWK_DAY_NS, *sum = calloc(l->nreq, sizeof(*sum));
 	struct cache *c;
 	u32 i, most = 0;
 	u8 *place;
@@ -135,20 +150,18 @@ void replay(const struct load *l, const struct run *r, struct result *res)
 	for (i = 0; i < l->nreq; i++)
 		most = l->req[i].n > most ? l->req[i].n : most;
 	place = calloc(most + 1, 1);
-	EXPECT(k.ttft && place);
+	EXPECT(k.ttft && place && sum);
 	c = cache_create(l, &res->run);
 	for (i = 0; i < l->nreq; i++) {
-		while (l->req[i].at >= upto) {
-			upto += period;
-			from = cache_writes(c);
-		}
 		cache_at(c, i);
 		request(c, l, r, &l->req[i], place, res, &k);
-		if (cache_writes(c) - from > res->peak)
-			res->peak = cache_writes(c) - from;
+		sum[i] = cache_writes(c);
 	}
+	res->peak = peak(l, sum, period);
+	res->peak_control = peak(l, sum, period / HAWK_BUDGET_TICKS);
 	times(res, &k);
 	cache_destroy(c, res);
+	free(sum);
 	free(place);
 	free(k.ttft);
 }

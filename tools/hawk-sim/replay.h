@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "../../kmod/core/core.h"
+#include "../../kmod/core/priv.h"
 
 /* ---- loads (load.c, agents.c) ---- */
 
@@ -120,7 +120,8 @@ struct result {
 	u64 writes;
 	u64 refused[5];			/* HAWK_WHY_SCORE, BUDGET, PARENT, RULE, WARMER */
 	u64 unread;			/* blocks written and never read */
-	u64 peak;			/* most blocks written in a period, by the clock */
+	u64 peak;			/* most blocks written in a period, whenever it begins */
+	u64 peak_control;		/* the same of a control period of the budget */
 	double ttft_mean, ttft_p50, ttft_p99;	/* s */
 	struct turn_row turn[TURN_ROWS];
 };

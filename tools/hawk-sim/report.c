@@ -87,7 +87,9 @@ json_t *result_json(const struct load *l, const struct result *r)
 	json_object_set_new(o, "dram_used", json_integer(r->dram_used));
 	json_object_set_new(o, "flash_used", json_integer(r->flash_used));
 	json_object_set_new(o, "writes", json_integer(r->writes));
+	json_object_set_new(o, "load_s", json_real(load_ns(l) / 1e9));
 	json_object_set_new(o, "peak_writes", json_integer(r->peak));
+	json_object_set_new(o, "peak_control_writes", json_integer(r->peak_control));
 	json_object_set_new(o, "unread", json_integer(r->unread));
 	json_object_set_new(o, "drive_writes_per_day", json_real(drive_writes(l, r)));
 	for (i = 0; i < 5; i++)
