@@ -9,6 +9,7 @@
  * back, the pins and the lease that the client would not know of are given back.
  */
 #include "hawk.h"
+#include "deliver.h"
 
 #include <linux/ktime.h>
 #include <linux/mm.h>
@@ -246,8 +247,18 @@ struct hawk_job *hawk_batch_prepare(struct hawk_file *f, unsigned int nr,
 {
 	const struct hawk_batch_op *op = hawk_batch_op(nr);
 	int ret = hawk_batch_check(f, op, arg);
+	struct hawk_job *job;
 
-	return ret ? ERR_PTR(ret) : hawk_job_create(f, op, arg);
+	if (ret)
+		return ERR_PTR(ret);
+	job = hawk_job_create(f, op, arg);
+	if (IS_ERR(job) || !(arg->flags & HAWK_BATCH_IN_TIME))
+		return job;
+	ret = hawk_deliver_check(job);
+	if (!ret)
+		return job;
+	hawk_job_put(job);
+	return ERR_PTR(ret);
 }
 
 /**
@@ -257,7 +268,8 @@ struct hawk_job *hawk_batch_prepare(struct hawk_file *f, unsigned int nr,
  * @arg: its argument; the results are written into it
  *
  * Return: 0; -EOPNOTSUPP, -EINVAL, -E2BIG: the argument; -EACCES: the file may not
- * write; -EBUSY: no room in the ring; -EFAULT; -ENOMEM; -EINTR: nothing was done.
+ * write; -EBUSY: no room in the ring; -ETIME: it would end too late; -EFAULT; -ENOMEM;
+ * -EINTR: nothing was done.
  */
 int hawk_batch(struct hawk_file *f, unsigned int nr, struct hawk_batch *arg)
 {

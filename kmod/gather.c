@@ -109,6 +109,7 @@ static struct hawk_gather_call *hawk_gather_create(struct hawk_file *f,
 	c->called = ktime_get_ns();
 	c->async = arg->flags & HAWK_BATCH_ASYNC;
 	c->deadline_ns = arg->deadline_ns;
+	c->urgent = arg->flags & HAWK_BATCH_URGENT;
 	c->set.rows = arg->rows;
 	c->set.room = min_t(u64, arg->buf_bytes / block, arg->rows);
 	ret = hawk_gather_alloc(c, arg->rows);
@@ -203,6 +204,8 @@ static struct hawk_gather_call *hawk_gather_prepare(struct hawk_file *f,
 		return c;
 	hawk_gather_open(c->as->space, &c->set, ktime_get_ns());
 	ret = hawk_gather_pin(c, arg->buf, hawk_memlock_limit());
+	if (!ret && (arg->flags & HAWK_BATCH_IN_TIME) && !hawk_gather_in_time(c))
+		ret = -ETIME;
 	if (!ret)
 		ret = hawk_gather_runs(c, arg);
 	if (ret) {

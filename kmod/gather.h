@@ -6,6 +6,7 @@
 #define HAWK_GATHER_H
 
 #include "hawk.h"
+#include "deliver.h"
 
 struct hawk_gather_call;
 
@@ -15,6 +16,7 @@ struct hawk_gather_call;
  * @c: the gather, referenced
  * @at: first place in the buffer
  * @n: places, neighbours in their tier
+ * @copied: of these, by the CPU until now
  * @again: place that is being read again, through staging pages
  * @crc_ns: CPU time of checksums in its present step
  */
@@ -23,6 +25,7 @@ struct hawk_gather_io {
 	struct hawk_gather_call *c;
 	u32 at;
 	u32 n;
+	u32 copied;
 	u32 again;
 	u64 crc_ns;
 };
@@ -35,6 +38,8 @@ struct hawk_gather_io {
  * @task: how it is told to stop
  * @set: rows, blocks, places
  * @deadline_ns: when no transfer begins any more, 0: none
+ * @urgent: before others
+ * @deliver: its delivery, from the first transfer to the last
  * @lists: lists that the rows are of
  * @pid: the process that asked, for traces
  * @called: when it did, nanoseconds
@@ -60,6 +65,8 @@ struct hawk_gather_call {
 	struct hawk_task task;
 	struct hawk_gather_set set;
 	u64 deadline_ns;
+	bool urgent;
+	struct hawk_deliver deliver;
 	u32 lists;
 	u32 pid;
 	u64 called;
@@ -82,6 +89,7 @@ struct hawk_gather_call {
 void hawk_gather_put(struct hawk_gather_call *c);
 void hawk_gather_over(struct hawk_gather_call *c);
 int hawk_gather_runs(struct hawk_gather_call *c, struct hawk_gather *arg);
+bool hawk_gather_in_time(struct hawk_gather_call *c);
 void hawk_gather_start(struct hawk_gather_call *c);
 int hawk_gather_wait(struct hawk_gather_call *c);
 

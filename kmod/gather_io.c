@@ -6,7 +6,11 @@
  *
  *	flash		read with O_DIRECT into the buffer's pages
  *	a driver's	the driver copies into the buffer's pages
- *	host memory	the CPU copies, after all others have been started
+ *	host memory	the CPU copies, a slice at a time
+ *
+ * All together they are one delivery (deliver.c), and begin as the engine's pace lets them:
+ * those from flash first, at full depth, copies between; who has to wait sleeps.  What a
+ * driver has in its own memory does not come through the link, and does not wait.
  *
  * The checksum of each block from flash is compared in the buffer.  That is its owner's
  * memory, who may write to it meanwhile, or it may be of a kind that the drive cannot
@@ -24,11 +28,14 @@
 
 #include <linux/crc32c.h>
 #include <linux/highmem.h>
+#include <linux/hrtimer.h>
 #include <linux/ktime.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #define HAWK_GATHER_RUN_BYTES	(16u << 20)	/* of a transfer, at most */
+#define HAWK_GATHER_LINK_SHIFT	4		/* or this part of the link's window */
+#define HAWK_GATHER_SLICE_BYTES	(256u << 10)	/* of a copy, or one block */
 
 static struct hawk_mem *hawk_gather_mem(const struct hawk_gather_call *c, u32 at)
 {
@@ -54,6 +61,19 @@ static void hawk_gather_run_init(struct hawk_gather_call *c, struct hawk_gather_
 	INIT_WORK(&gio->io.work, hawk_gather_io_work);
 }
 
+/* Blocks of a transfer at most: it passes the link as a whole. */
+static u32 hawk_gather_most(u32 block)
+{
+	struct hawk_pace_measured m;
+	struct hawk_pace_tune t;
+	u64 bytes = HAWK_GATHER_RUN_BYTES;
+
+	hawk_pace_tuned(hawk_deliver_pace(), &t, &m);
+	if (t.on && m.link_window_bytes)
+		bytes = min(bytes, m.link_window_bytes >> HAWK_GATHER_LINK_SHIFT);
+	return max_t(u32, bytes / block, 1);
+}
+
 /**
  * hawk_gather_runs() - which transfers there will be
  * @c: the gather, its places known
@@ -63,7 +83,7 @@ static void hawk_gather_run_init(struct hawk_gather_call *c, struct hawk_gather_
  */
 int hawk_gather_runs(struct hawk_gather_call *c, struct hawk_gather *arg)
 {
-	u32 block = c->as->info.block_bytes, max = HAWK_GATHER_RUN_BYTES / block, at, n;
+	u32 block = c->as->info.block_bytes, max = hawk_gather_most(block), at, n;
 	struct hawk_gather_set *g = &c->set;
 
 	memset(arg->tier, 0, sizeof(arg->tier));
@@ -120,6 +140,7 @@ static void hawk_gather_left(struct hawk_gather_call *c)
 	struct hawk_as *as = hawk_as_get(c->as);
 
 	if (atomic_dec_and_test(&c->left)) {
+		hawk_deliver_end(&c->deliver);
 		hawk_gather_over(c);
 		hawk_tidy_waiting(as);	/* what has been read may have been dropped */
 	}
@@ -138,12 +159,22 @@ static void hawk_gather_run_end(struct hawk_gather_io *gio)
 	hawk_gather_left(c);
 }
 
-/* Not begun. */
+/* Does the pace count what comes from there? */
+static bool hawk_gather_paced(const struct hawk_mem *m)
+{
+	return m->ops->submit || !m->ops->xfer;
+}
+
+/* What has not begun of it will not. */
 static void hawk_gather_skip(struct hawk_gather_io *gio, int status)
 {
+	struct hawk_mem *m = hawk_gather_mem(gio->c, gio->at);
 	u32 i;
 
-	for (i = 0; i < gio->n; i++)
+	if (hawk_gather_paced(m))
+		hawk_deliver_skip(&gio->c->deliver, m,
+				  (u64)(gio->n - gio->copied) * gio->io.as->info.block_bytes, status);
+	for (i = gio->copied; i < gio->n; i++)
 		hawk_gather_end(gio->c, gio->at + i, status, false);
 	hawk_gather_run_end(gio);
 }
@@ -176,29 +207,27 @@ static void hawk_gather_send(struct hawk_gather_io *gio, struct list_head *batch
 	hawk_gather_submit(gio, gio->at, gio->n, batch);
 }
 
-/* The CPU reaches both sides. */
-static void hawk_gather_copy(struct hawk_gather_io *gio)
+/* The next @n blocks; the CPU reaches both sides. */
+static void hawk_gather_copy(struct hawk_gather_io *gio, u32 n)
 {
-	struct hawk_mem *m = hawk_gather_mem(gio->c, gio->at);
-	u64 off = hawk_gather_off(&gio->c->set, gio->at);
-	struct bio_vec *bv = hawk_gather_bv(gio->c, gio->at);
-	struct bio_vec *end = hawk_gather_bv(gio->c, gio->at + gio->n);
-	struct hawk_cpu_time t;
-	u32 i;
+	u32 at = gio->at + gio->copied, block = gio->io.as->info.block_bytes, i;
+	struct hawk_mem *m = hawk_gather_mem(gio->c, at);
+	u64 off = hawk_gather_off(&gio->c->set, at);
+	struct bio_vec *bv = hawk_gather_bv(gio->c, at);
+	struct bio_vec *end = hawk_gather_bv(gio->c, at + n);
+	struct hawk_cpu_time t = hawk_cpu_begin();
 
-	if (READ_ONCE(m->lost)) {
-		hawk_gather_skip(gio, -ENODEV);
-		return;
-	}
-	t = hawk_cpu_begin();
 	for (; bv < end; bv++, off += PAGE_SIZE) {
 		copy_highpage(bv->bv_page, m->ops->page(m, off));
 		cond_resched();
 	}
 	this_cpu_add(m->count->copy_ns, hawk_cpu_ns(&t));
-	for (i = 0; i < gio->n; i++)
-		hawk_gather_end(gio->c, gio->at + i, 0, false);
-	hawk_gather_run_end(gio);
+	hawk_deliver_done(&gio->c->deliver, m, (u64)n * block);
+	for (i = 0; i < n; i++)
+		hawk_gather_end(gio->c, at + i, 0, false);
+	gio->copied += n;
+	if (gio->copied == gio->n)
+		hawk_gather_run_end(gio);
 }
 
 /* ---- a block is read again ---- */
@@ -295,6 +324,14 @@ static void hawk_gather_unstage(struct hawk_gather_io *gio)
 	kfree(gio->io.bv);
 }
 
+static void hawk_gather_delivered(struct hawk_gather_io *gio)
+{
+	struct hawk_mem *m = hawk_gather_mem(gio->c, gio->at);
+
+	if (hawk_gather_paced(m))
+		hawk_deliver_done(&gio->c->deliver, m, (u64)gio->n * gio->io.as->info.block_bytes);
+}
+
 static void hawk_gather_cpu(struct hawk_gather_io *gio, const struct hawk_cpu_time *t)
 {
 	struct hawk_mem_count __percpu *count = hawk_gather_mem(gio->c, gio->at)->count;
@@ -326,6 +363,7 @@ static void hawk_gather_io_work(struct work_struct *work)
 	if (hawk_gather_again(gio, at))
 		return;
 	hawk_gather_unstage(gio);
+	hawk_gather_delivered(gio);
 	hawk_gather_run_end(gio);
 }
 
@@ -346,36 +384,158 @@ static bool hawk_gather_by_cpu(const struct hawk_gather_io *gio)
 	return !ops->submit && !ops->xfer;
 }
 
-static void hawk_gather_start_some(struct hawk_gather_call *c, bool by_cpu)
+/* Transfers that have not begun: the next one of drives and drivers, of the CPU. */
+struct hawk_gather_next {
+	u32 drive;
+	u32 cpu;
+};
+
+static void hawk_gather_skip_to(struct hawk_gather_call *c, u32 *next, bool by_cpu)
+{
+	while (*next < c->nruns && hawk_gather_by_cpu(&c->run[*next]) != by_cpu)
+		(*next)++;
+}
+
+/* All that the pace lets now.  @wait_ns: becomes less if it says when it lets more */
+static void hawk_gather_send_some(struct hawk_gather_call *c, u32 *next, u64 *wait_ns)
 {
 	LIST_HEAD(batch);
-	u32 i;
-	int ret;
 
-	for (i = 0; i < c->nruns; i++) {
-		struct hawk_gather_io *gio = &c->run[i];
+	for (;; (*next)++) {
+		struct hawk_gather_io *gio;
+		struct hawk_mem *m;
+		u64 bytes;
 
-		if (hawk_gather_by_cpu(gio) != by_cpu)
-			continue;
-		ret = hawk_gather_stop(c);
-		if (ret)
-			hawk_gather_skip(gio, ret);
-		else if (by_cpu)
-			hawk_gather_copy(gio);
-		else
-			hawk_gather_send(gio, &batch);
+		hawk_gather_skip_to(c, next, false);
+		if (*next == c->nruns)
+			break;
+		gio = &c->run[*next];
+		m = hawk_gather_mem(c, gio->at);
+		bytes = (u64)gio->n * c->as->info.block_bytes;
+		if (hawk_gather_paced(m) &&
+		    !hawk_deliver_take(&c->deliver, m, bytes, bytes, wait_ns))
+			break;
+		hawk_gather_send(gio, &batch);
 	}
 	hawk_submit(&batch);
+}
+
+/* A slice, if the pace lets it.  Return: whether it did. */
+static bool hawk_gather_copy_some(struct hawk_gather_call *c, u32 *next, u64 *wait_ns)
+{
+	u32 block = c->as->info.block_bytes, n;
+	struct hawk_gather_io *gio;
+	struct hawk_mem *m;
+	u64 got;
+
+	hawk_gather_skip_to(c, next, true);
+	if (*next == c->nruns)
+		return false;
+	gio = &c->run[*next];
+	m = hawk_gather_mem(c, gio->at);
+	if (READ_ONCE(m->lost)) {
+		(*next)++;
+		hawk_gather_skip(gio, -ENODEV);
+		return true;
+	}
+	n = min(gio->n - gio->copied, max(HAWK_GATHER_SLICE_BYTES / block, 1u));
+	got = hawk_deliver_take(&c->deliver, m, block, (u64)n * block, wait_ns);
+	if (!got)
+		return false;
+	n = div_u64(got, block);
+	if (gio->copied + n == gio->n)
+		(*next)++;
+	hawk_gather_copy(gio, n);
+	return true;
+}
+
+static void hawk_gather_skip_rest(struct hawk_gather_call *c, struct hawk_gather_next *next,
+				  int status)
+{
+	for (;; next->drive++) {
+		hawk_gather_skip_to(c, &next->drive, false);
+		if (next->drive == c->nruns)
+			break;
+		hawk_gather_skip(&c->run[next->drive], status);
+	}
+	for (;; next->cpu++) {
+		hawk_gather_skip_to(c, &next->cpu, true);
+		if (next->cpu == c->nruns)
+			break;
+		hawk_gather_skip(&c->run[next->cpu], status);
+	}
+}
+
+/* Until the pace may let more: a transfer has ended, or the time that it told is over. */
+static void hawk_gather_sleep(struct hawk_gather_call *c, int left, u64 wait_ns)
+{
+	u64 since = ktime_get_ns();
+
+	if (c->deadline_ns)
+		wait_ns = min(wait_ns, c->deadline_ns > since ? c->deadline_ns - since : 1);
+	wait_event_interruptible_hrtimeout(c->as->wait, hawk_gather_stop(c) ||
+					   atomic_read(&c->left) != left, ns_to_ktime(wait_ns));
+	hawk_deliver_waited(&c->deliver, since);
+}
+
+static void hawk_gather_feed(struct hawk_gather_call *c)
+{
+	struct hawk_gather_next next = { 0 };
+	int ret;
+
+	for (;;) {
+		int left = atomic_read(&c->left);
+		u64 wait_ns = KTIME_MAX;
+
+		ret = hawk_gather_stop(c);
+		if (ret)
+			break;
+		hawk_gather_send_some(c, &next.drive, &wait_ns);
+		if (hawk_gather_copy_some(c, &next.cpu, &wait_ns))
+			continue;
+		if (next.drive == c->nruns && next.cpu == c->nruns)
+			return;
+		hawk_gather_sleep(c, left, wait_ns);
+	}
+	hawk_gather_skip_rest(c, &next, ret);
+}
+
+static struct hawk_pace_load hawk_gather_load(const struct hawk_gather_call *c)
+{
+	struct hawk_pace_load load = {
+		.deadline = c->deadline_ns, .link = true, .urgent = c->urgent,
+	};
+	u32 block = c->as->info.block_bytes, at;
+
+	for (at = 0; at < c->set.n; at++) {
+		struct hawk_mem *m = hawk_gather_mem(c, at);
+
+		if (m->kind == HAWK_TIER_BLK)
+			load.flash[m->id] += block;
+		else if (hawk_gather_paced(m))
+			load.dram += block;
+	}
+	return load;
+}
+
+/* HAWK_BATCH_IN_TIME: will it end by its deadline? */
+bool hawk_gather_in_time(struct hawk_gather_call *c)
+{
+	struct hawk_pace_load load = hawk_gather_load(c);
+
+	return hawk_deliver_in_time(c->as, &load);
 }
 
 /**
  * hawk_gather_start() - start all transfers
  * @c: the gather
  *
- * Those of drives and drivers are at full depth while the CPU copies.  May sleep.
+ * As the pace lets them: those of drives and drivers are at full depth while the CPU
+ * copies.  May sleep.
  */
 void hawk_gather_start(struct hawk_gather_call *c)
 {
+	struct hawk_pace_load load = hawk_gather_load(c);
 	u32 i;
 
 	hawk_round_begin(c->as);
@@ -384,9 +544,9 @@ void hawk_gather_start(struct hawk_gather_call *c)
 	atomic_add(c->nruns + 1, &c->as->active);
 	for (i = 0; i < c->nruns + 1; i++)
 		kref_get(&c->ref);
-	c->start = ktime_get_ns();
-	hawk_gather_start_some(c, false);
-	hawk_gather_start_some(c, true);
+	hawk_deliver_begin(&c->deliver, c->as, &load, c->pid);
+	c->start = c->deliver.begin;
+	hawk_gather_feed(c);
 	hawk_round_end(c->as);
 	hawk_gather_left(c);
 }

@@ -52,6 +52,7 @@
 
 struct hawk_mem;
 struct hawk_import;
+struct hawk_deliver;
 struct hawk_pool_file;
 struct hawk_submit_queue;
 struct hawk_io;
@@ -732,6 +733,7 @@ struct hawk_asker {
  * @settled: they have been, and none has come since @claims was read: no room is final
  * @claims: hawk_as.claims when the present round began, before anything was looked at
  * @async: results go to the ring
+ * @cut: reloads were not begun because of the deadline, a signal, a cancellation
  * @task: how it is told to stop
  * @done: of an asynchronous job: reports its end, called once
  * @uring: io_uring command that it answers, or NULL
@@ -763,6 +765,7 @@ struct hawk_job {
 	bool settled;
 	s64 claims;
 	bool async;
+	bool cut;
 	struct hawk_task task;
 	void (*done)(struct hawk_job *job);
 	struct io_uring_cmd *uring;
@@ -819,6 +822,8 @@ enum hawk_stage {
  * @iocb: of the block tier
  * @node: in a batch of transfers to be submitted
  * @flash: to this tier
+ * @deliver: the delivery that it is part of, or NULL
+ * @taken: it has begun, as @deliver counts
  * @stage: enum hawk_stage
  * @xfer: what a provider, or the importer of a dma-buf, is asked for
  * @bv: pages of the host frame, or staging pages
@@ -837,6 +842,8 @@ struct hawk_io {
 	struct kiocb iocb;
 	struct list_head node;
 	struct hawk_mem *flash;
+	struct hawk_deliver *deliver;
+	bool taken;
 	u32 stage;
 	struct hawk_provider_xfer xfer;
 	struct bio_vec *bv;

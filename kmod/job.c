@@ -165,6 +165,9 @@ static int hawk_job_wait(struct hawk_job *job, s64 events)
 
 	if (timeout <= 0)
 		return -ETIME;
+	/* Their items are ready to be stepped, and would ask for them again and again. */
+	if (job->cut && !job->async && signal_pending(current))
+		return -ERESTARTSYS;
 	ret = wait_event_interruptible_hrtimeout(job->as->wait,
 						 hawk_job_may_go_on(job, events), timeout);
 	if (ret)

@@ -11,6 +11,7 @@
  * has been read: a reload gives the bytes of the eviction, or fails.
  */
 #include "hawk.h"
+#include "deliver.h"
 #include "pm.h"
 #include "pool.h"
 #include "submit.h"
@@ -157,6 +158,17 @@ static void hawk_io_tell_job(struct hawk_io *io)
 		llist_add(&st->ready, &io->job->ready);
 }
 
+static void hawk_io_delivered(struct hawk_io *io)
+{
+	if (!io->deliver)
+		return;
+	if (io->taken)
+		hawk_deliver_done(io->deliver, hawk_io_mem(io), io->bytes);
+	else
+		hawk_deliver_skip(io->deliver, hawk_io_mem(io), io->bytes, io->move.result);
+	hawk_deliver_put(io->deliver);
+}
+
 /* @t: when the CPU began to end it */
 static void hawk_io_finish(struct hawk_io *io, const struct hawk_cpu_time *t)
 {
@@ -164,6 +176,7 @@ static void hawk_io_finish(struct hawk_io *io, const struct hawk_cpu_time *t)
 	u64 latency = ktime_get_ns() - io->start;
 	struct hawk_as *as = io->as;
 
+	hawk_io_delivered(io);
 	hawk_stats_move(io, latency);
 	trace_hawk_move_done(as->id, &io->move, latency);
 	hawk_move_complete(&io->move);
@@ -298,6 +311,8 @@ static struct hawk_io *hawk_io_create(struct hawk_as *as, struct hawk_job *job,
 	io->job = job;
 	io->bytes = as->info.block_bytes;
 	io->bv = &io->bv_one;
+	io->deliver = NULL;
+	io->taken = false;
 	io->stage = HAWK_STAGE_NONE;
 	io->start = ktime_get_ns();
 	INIT_WORK(&io->work, hawk_io_work);
@@ -311,16 +326,19 @@ static struct hawk_io *hawk_io_create(struct hawk_as *as, struct hawk_job *job,
  * @plan: the moves
  * @item: item of @job per move
  *
- * Context: may sleep; within a round.
+ * Context: may sleep, for the pace as well; within a round.
  */
 void hawk_plan_start(struct hawk_as *as, struct hawk_job *job, struct hawk_plan *plan,
 		     const u32 *item)
 {
+	struct hawk_deliver *v = NULL;
 	LIST_HEAD(batch);
 	u32 i;
 
 	if (!plan->n)
 		return;
+	if (job)
+		v = hawk_deliver_plan(as, job, plan);
 	/* All are counted before the first can end. */
 	atomic_add(plan->n, &as->active);
 	for (i = 0; job && i < plan->n; i++)
@@ -332,8 +350,12 @@ void hawk_plan_start(struct hawk_as *as, struct hawk_job *job, struct hawk_plan 
 			kref_get(&job->ref);
 			io->item = item[i];
 		}
+		if (io->move.kind == HAWK_MOVE_READ)
+			io->deliver = v;
 		hawk_io_start(io, &batch);
 	}
-	hawk_submit(&batch);
+	hawk_deliver_submit(v, job, &batch);
+	if (v)
+		hawk_deliver_put(v);
 	plan->n = 0;
 }

@@ -5,12 +5,14 @@
  *	/sys/class/misc/hawk/abi_version
  *	/sys/class/misc/hawk/min_percent
  *	/sys/class/misc/hawk/seq_compact
+ *	/sys/class/misc/hawk/pace/...		(pace.c)
  *	/sys/class/misc/hawk/tierN/...
  *
  * They are told in Documentation/ABI/testing/sysfs-hawk.  A tier's folder owns
  * its struct hawk_mem.
  */
 #include "hawk.h"
+#include "pace.h"
 #include "pool.h"
 
 #include <linux/device.h>
@@ -75,6 +77,7 @@ static const struct attribute_group hawk_dev_group = {
 
 const struct attribute_group *hawk_dev_groups[] = {
 	&hawk_dev_group,
+	&hawk_pace_group,
 	NULL,
 };
 
@@ -220,6 +223,20 @@ static ssize_t write_budget_bytes_store(struct kobject *kobj, struct kobj_attrib
 	return hawk_mem_admit(kobj, &a) ?: len;
 }
 
+static ssize_t flash_mb_per_s_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", hawk_pace_flash(to_hawk_mem(kobj)));
+}
+
+static ssize_t flash_mb_per_s_store(struct kobject *kobj, struct kobj_attribute *attr,
+				    const char *buf, size_t len)
+{
+	u32 val;
+	int ret = kstrtou32(buf, 10, &val);
+
+	return ret ?: hawk_pace_set_flash(to_hawk_mem(kobj), val, len);
+}
+
 static ssize_t written_budget_bytes_show(struct kobject *kobj, struct kobj_attribute *attr,
 					 char *buf)
 {
@@ -241,6 +258,7 @@ static struct kobj_attribute exported_bytes_attr = __ATTR_RO(exported_bytes);
 static struct kobj_attribute reclaimed_bytes_attr = __ATTR_RO(reclaimed_bytes);
 static struct kobj_attribute writeback_permille_attr = __ATTR_RW(writeback_permille);
 static struct kobj_attribute write_budget_bytes_attr = __ATTR_RW(write_budget_bytes);
+static struct kobj_attribute flash_mb_per_s_attr = __ATTR_RW(flash_mb_per_s);
 static struct kobj_attribute written_budget_bytes_attr = __ATTR_RO(written_budget_bytes);
 
 static struct attribute *hawk_mem_attrs[] = {
@@ -261,6 +279,7 @@ static struct attribute *hawk_mem_attrs[] = {
 	&writeback_permille_attr.attr,
 	&write_budget_bytes_attr.attr,
 	&written_budget_bytes_attr.attr,
+	&flash_mb_per_s_attr.attr,
 	NULL,
 };
 ATTRIBUTE_GROUPS(hawk_mem);

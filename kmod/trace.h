@@ -88,6 +88,32 @@ TRACE_DEFINE_ENUM(HAWK_LOCK_PACE);
 			 { HAWK_LOCK_BUDGET, "budget" },				\
 			 { HAWK_LOCK_PACE, "pace" })
 
+TRACE_DEFINE_ENUM(HAWK_PACE_FLASH);
+TRACE_DEFINE_ENUM(HAWK_PACE_DRAM);
+
+#define hawk_show_kind(kind) \
+	__print_symbolic(kind, { HAWK_PACE_FLASH, "flash" }, { HAWK_PACE_DRAM, "dram" })
+
+#ifndef HAWK_TRACE_HELPERS
+#define HAWK_TRACE_HELPERS
+static inline u64 hawk_trace_flash(const struct hawk_deliver *v)
+{
+	u64 sum = 0;
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		sum += v->load.flash[t];
+	return sum;
+}
+
+static inline u64 hawk_trace_end(const struct hawk_deliver *v, u32 kind)
+{
+	u64 end = READ_ONCE(v->end[kind]);
+
+	return end > v->begin ? end - v->begin : 0;
+}
+#endif
+
 /* The numbers of the batch calls, as in their ioctl numbers. */
 #define hawk_show_op(op) \
 	__print_symbolic(op, { 0x10, "alloc" }, { 0x11, "put" }, { 0x12, "lookup" }, \
@@ -327,6 +353,117 @@ TRACE_EVENT(hawk_gather,
 		  __entry->space, __entry->lists, __entry->rows, __entry->unique,
 		  __entry->transfers, __entry->bytes, __entry->pid, __entry->async,
 		  __entry->latency, __entry->ret)
+);
+
+/* ---- deliveries ---- */
+
+/*
+ * A delivery begins: a gather, or the reloads that a batch starts together.  dram and
+ * flash: bytes that it has to bring; link: through an accelerator's link.
+ */
+TRACE_EVENT(hawk_deliver_begin,
+	TP_PROTO(const struct hawk_deliver *v),
+	TP_ARGS(v),
+	TP_STRUCT__entry(
+		__field(u64, space)
+		__field(u64, dram)
+		__field(u64, flash)
+		__field(u64, deadline)
+		__field(u32, pid)
+		__field(u32, link)
+		__field(u32, urgent)
+	),
+	TP_fast_assign(
+		__entry->space = v->space;
+		__entry->dram = v->load.dram;
+		__entry->flash = hawk_trace_flash(v);
+		__entry->deadline = v->load.deadline;
+		__entry->pid = v->pid;
+		__entry->link = v->load.link;
+		__entry->urgent = v->load.urgent;
+	),
+	TP_printk("space=%llu dram=%llu flash=%llu deadline=%llu pid=%u link=%u urgent=%u",
+		  __entry->space, __entry->dram, __entry->flash, __entry->deadline, __entry->pid,
+		  __entry->link, __entry->urgent)
+);
+
+/* A part of it has come, at a time that the pace counts it with. */
+TRACE_EVENT(hawk_deliver_part,
+	TP_PROTO(const struct hawk_deliver *v, u32 tier, u32 kind, u64 bytes, u64 at),
+	TP_ARGS(v, tier, kind, bytes, at),
+	TP_STRUCT__entry(
+		__field(u64, space)
+		__field(u64, bytes)
+		__field(u64, at)
+		__field(u32, tier)
+		__field(u32, kind)
+		__field(u32, pid)
+		__field(u32, link)
+	),
+	TP_fast_assign(
+		__entry->space = v->space;
+		__entry->bytes = bytes;
+		__entry->at = at;
+		__entry->tier = tier;
+		__entry->kind = kind;
+		__entry->pid = v->pid;
+		__entry->link = v->load.link;
+	),
+	TP_printk("space=%llu bytes=%llu at=%llu tier=%u kind=%s pid=%u link=%u",
+		  __entry->space, __entry->bytes, __entry->at, __entry->tier,
+		  hawk_show_kind(__entry->kind), __entry->pid, __entry->link)
+);
+
+/* It has waited for flash to keep up, or for room on the link. */
+TRACE_EVENT(hawk_pace_wait,
+	TP_PROTO(const struct hawk_deliver *v, u64 wait),
+	TP_ARGS(v, wait),
+	TP_STRUCT__entry(
+		__field(u64, space)
+		__field(u64, wait)
+		__field(u32, pid)
+		__field(u32, link)
+	),
+	TP_fast_assign(
+		__entry->space = v->space;
+		__entry->wait = wait;
+		__entry->pid = v->pid;
+		__entry->link = v->load.link;
+	),
+	TP_printk("space=%llu wait=%llu pid=%u link=%u", __entry->space, __entry->wait,
+		  __entry->pid, __entry->link)
+);
+
+/*
+ * It has ended.  dram_ns, flash_ns: from its begin to the last bytes of the kind, 0: none
+ * came; wait: of that it waited for the pace; ret: 0 or why something did not come.
+ */
+TRACE_EVENT(hawk_deliver_end,
+	TP_PROTO(const struct hawk_deliver *v),
+	TP_ARGS(v),
+	TP_STRUCT__entry(
+		__field(u64, space)
+		__field(u64, dram)
+		__field(u64, flash)
+		__field(u64, dram_ns)
+		__field(u64, flash_ns)
+		__field(u64, wait)
+		__field(u32, pid)
+		__field(int, ret)
+	),
+	TP_fast_assign(
+		__entry->space = v->space;
+		__entry->dram = v->load.dram;
+		__entry->flash = hawk_trace_flash(v);
+		__entry->dram_ns = hawk_trace_end(v, HAWK_PACE_DRAM);
+		__entry->flash_ns = hawk_trace_end(v, HAWK_PACE_FLASH);
+		__entry->wait = v->wait_ns;
+		__entry->pid = v->pid;
+		__entry->ret = v->error;
+	),
+	TP_printk("space=%llu dram=%llu flash=%llu dram_ns=%llu flash_ns=%llu wait=%llu pid=%u ret=%d",
+		  __entry->space, __entry->dram, __entry->flash, __entry->dram_ns,
+		  __entry->flash_ns, __entry->wait, __entry->pid, __entry->ret)
 );
 
 /* ---- room ---- */

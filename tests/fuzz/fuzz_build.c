@@ -332,6 +332,37 @@ static size_t build_elastic(void *buf, const struct fuzz_call *c)
 	return sizeof(*s);
 }
 
+/* As a scene has them: flags, items, LID, items of a row, flags of items, speed. */
+static size_t build_estimate(struct hawk_estimate *s, const struct fuzz_call *c)
+{
+	static struct hawk_item it[HAWK_BATCH_MAX];
+	uint32_t n = c->a[1] < HAWK_BATCH_MAX ? c->a[1] : HAWK_BATCH_MAX, i;
+
+	memset(it, 0, n * sizeof(*it));
+	for (i = 0; i < n; i++) {
+		it[i].lid = fuzz_lid(c->a[2] + i);
+		it[i].flags = c->a[4] & HAWK_ITEM_BY_KEY;
+		it[i].key[0] = 1 + i;
+	}
+	s->flags = c->a[0];
+	s->count = c->a[1];
+	s->row = c->a[3] % 5;
+	s->tokens_per_s = c->a[5];
+	s->items = place_items(c, it, n * sizeof(*it));
+	return sizeof(*s);
+}
+
+static size_t build_phase(struct hawk_phase *s, const struct fuzz_call *c)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	s->flags = c->a[0];
+	if (c->a[0] & HAWK_PHASE_PREFILL)
+		s->until_ns = ts.tv_sec * 1000000000ull + ts.tv_nsec + c->a[1] * 1000000;
+	return sizeof(*s);
+}
+
 /* The structure of command @c->nr. Return: its own size. */
 size_t build_struct(void *buf, const struct fuzz_call *c)
 {
@@ -375,6 +406,8 @@ size_t build_struct(void *buf, const struct fuzz_call *c)
 		return sizeof(struct hawk_draft_close);
 	case HAWK_IOC_GATHER: return build_gather(buf, c);
 	case HAWK_IOC_ELASTIC: return build_elastic(buf, c);
+	case HAWK_IOC_ESTIMATE: return build_estimate(buf, c);
+	case HAWK_IOC_PHASE: return build_phase(buf, c);
 	case HAWK_IOC_SEQ: return build_seq(buf, c);
 	case HAWK_IOC_SEQ_MAP: return build_seq_map(buf, c);
 	case HAWK_IOC_LEASE_RELEASE:

@@ -60,6 +60,8 @@ static const uint8_t kinds[FUZZ_NR_MAX][FUZZ_ARGS] = {
 	NR(HAWK_IOC_SEQ) = { K_LID, K_COUNT, K_LID, K_SLOT, K_COUNT, K_ITEM_FLAGS },
 	NR(HAWK_IOC_SEQ_MAP) = { K_NONE, K_COUNT, K_LID },
 	NR(HAWK_IOC_ELASTIC) = { K_BIT, K_BIT, K_COUNT, K_COUNT, K_COUNT, K_COUNT },
+	NR(HAWK_IOC_ESTIMATE) = { K_BIT, K_COUNT, K_LID, K_COUNT, K_ITEM_FLAGS, K_ANY },
+	NR(HAWK_IOC_PHASE) = { K_BIT, K_DEADLINE },
 	NR(HAWK_IOC_SPACE_DESTROY) = { K_NAME },
 	NR(HAWK_IOC_RING_SETUP) = { K_ENTRIES, K_EVENTFD },
 	NR(HAWK_IOC_ALLOC) = BATCH_KINDS,
@@ -109,7 +111,7 @@ static uint64_t arg_new(uint64_t *state, enum kind kind)
 	case K_LID: return below(state, 96);
 	case K_KEY: return below(state, 96);
 	case K_COUNT: return one_in(state, 8) ? 1 + below(state, 96) : 1 + below(state, 8);
-	case K_BATCH_FLAGS: return flag_bits(state, 6);
+	case K_BATCH_FLAGS: return flag_bits(state, 8);
 	case K_ITEM_FLAGS: return one_in(state, 2) ? below(state, 2) : below(state, 8);
 	case K_NAME: return below(state, 4);
 	case K_DEADLINE: return below(state, 3);
@@ -131,7 +133,7 @@ static uint64_t arg_new(uint64_t *state, enum kind kind)
 	}
 }
 
-#define NR_LAST	_IOC_NR(HAWK_IOC_ELASTIC)
+#define NR_LAST	_IOC_NR(HAWK_IOC_PHASE)
 
 /* Numbers that exist, and now and then one that does not. */
 static uint8_t nr_new(uint64_t *state)
@@ -224,6 +226,8 @@ static const struct scene_call scenes[][SCENE_CALLS] = {
 	  S(EXPORT_REVOKE, 1, 0), S(UNSHARE, 0, 0) },
 	{ S(ALLOC, 0, 0), S(PUT, 0, 2), S(GATHER, 0, 0), S(FREE, 0, 0), S(GATHER, ASYNC, 0),
 	  S(CANCEL, 1, 0) },
+	{ S(ALLOC, 0, 0), S(PUT, 0, 2), S(ESTIMATE, 0, 1), S(RELOAD, HAWK_BATCH_URGENT, 1),
+	  S(GATHER, HAWK_BATCH_URGENT | ASYNC, 0), S(PHASE, HAWK_PHASE_PREFILL, 0) },
 	{ S(FREE, 0, 0), S(ALLOC, HAWK_BATCH_NOWAIT, 0), S(PUT, 0, 2),
 	  S(GET, HAWK_BATCH_PREFIX, 1), S(TRANSLATE, 0, 0) },
 };

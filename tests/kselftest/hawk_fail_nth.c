@@ -349,6 +349,20 @@ static int elastic_off(env *e)
 
 SWEEP(elastic, .prepare = seq_make, .call = elastic_on, .undo = elastic_off)
 
+/* ---- what bringing blocks takes ---- */
+
+static int estimate(env *e)
+{
+	struct hawk_item it[4] = { { .lid = LID(0) }, { .lid = LID(1) }, { .lid = LID(2) } };
+	struct hawk_estimate a = {
+		.size = sizeof(a), .count = 4, .items = (uintptr_t)it, .tokens_per_s = 1000,
+	};
+
+	return dev_call(e->fd, HAWK_IOC_ESTIMATE, &a);
+}
+
+SWEEP(estimate, .call = estimate)
+
 /* ---- mappings ---- */
 
 static int map_at(env *e, uint64_t offset, size_t bytes, int prot)
