@@ -80,13 +80,15 @@ TRACE_DEFINE_ENUM(HAWK_LOCK_SHARD);
 TRACE_DEFINE_ENUM(HAWK_LOCK_SEQ);
 TRACE_DEFINE_ENUM(HAWK_LOCK_BUDGET);
 TRACE_DEFINE_ENUM(HAWK_LOCK_PACE);
+TRACE_DEFINE_ENUM(HAWK_LOCK_PROMOTE);
 
 #define hawk_show_lock(lock) \
 	__print_symbolic(lock, { HAWK_LOCK_DEVICE, "device" }, { HAWK_LOCK_TIER, "tier" }, \
 			 { HAWK_LOCK_BUCKET, "bucket" }, { HAWK_LOCK_SHARD, "shard" }, \
 			 { HAWK_LOCK_SEQ, "seq" },					\
 			 { HAWK_LOCK_BUDGET, "budget" },				\
-			 { HAWK_LOCK_PACE, "pace" })
+			 { HAWK_LOCK_PACE, "pace" },					\
+			 { HAWK_LOCK_PROMOTE, "promote" })
 
 TRACE_DEFINE_ENUM(HAWK_PACE_FLASH);
 TRACE_DEFINE_ENUM(HAWK_PACE_DRAM);

@@ -14,7 +14,7 @@ static void block_ref(struct hawk_space *s, const struct hawk_block *blk, struct
  * Lock the block that a reference names.
  * Return: the block with its home locked, or NULL: that life is over.
  */
-static struct hawk_block *ref_lock(struct hawk_space *s, struct hawk_ref ref)
+struct hawk_block *hawk_ref_lock(struct hawk_space *s, struct hawk_ref ref)
 {
 	struct hawk_block *blk;
 	struct hawk_bucket *b;
@@ -59,7 +59,7 @@ int hawk_block_find(struct hawk_space *s, const u8 *key, bool lease, u64 now,
 
 void hawk_block_unlease(struct hawk_space *s, struct hawk_ref ref)
 {
-	struct hawk_block *blk = ref_lock(s, ref);
+	struct hawk_block *blk = hawk_ref_lock(s, ref);
 
 	if (!blk)
 		return;	/* it was lost while leased; the lease went with it */
@@ -93,7 +93,7 @@ int hawk_block_pin(struct hawk_space *s, u64 lid, u64 now, u64 *vt, struct hawk_
 
 int hawk_block_repin(struct hawk_space *s, struct hawk_ref ref)
 {
-	struct hawk_block *blk = ref_lock(s, ref);
+	struct hawk_block *blk = hawk_ref_lock(s, ref);
 	int ret = -ESTALE;
 
 	if (!blk)
@@ -110,7 +110,7 @@ int hawk_block_repin(struct hawk_space *s, struct hawk_ref ref)
 
 int hawk_block_unpin(struct hawk_space *s, struct hawk_ref ref)
 {
-	struct hawk_block *blk = ref_lock(s, ref);
+	struct hawk_block *blk = hawk_ref_lock(s, ref);
 	bool filling;
 	u32 home;
 	int ret = -ESTALE;
@@ -146,6 +146,7 @@ int hawk_block_read(struct hawk_space *s, u64 lid, u64 now, struct hawk_read *r)
 		blk->reads++;
 		hawk_reuse_back(s, blk, now);
 		hawk_lru_touch(s, blk, now);
+		hawk_promote_note(s, blk);
 	} else if (blk->state == HAWK_BLOCK_READY || blk->state == HAWK_BLOCK_EVICTING) {
 		hawk_block_used(blk, now);
 		hawk_block_get_pin(s, blk);
@@ -214,7 +215,7 @@ int hawk_block_at(struct hawk_space *s, u64 vt, struct hawk_ref *ref)
 	nr = hawk_load(&s->win[tier].frame[frame].block);	/* a hint, as no lock is held */
 	if (nr >= s->max_blocks)
 		return -ESTALE;
-	blk = ref_lock(s, (struct hawk_ref){ .block = nr, .gen = hawk_load(&s->block[nr].gen) });
+	blk = hawk_ref_lock(s, (struct hawk_ref){ .block = nr, .gen = hawk_load(&s->block[nr].gen) });
 	if (!blk)
 		return -ESTALE;
 	if (hawk_block_vt(s, blk) == vt) {
@@ -239,12 +240,12 @@ u64 hawk_space_translate(struct hawk_space *s, u64 lid)
 
 /* Host frame @frame of tier @tier is the block's now; the block is on no LRU list. */
 void hawk_reload_start(struct hawk_space *s, struct hawk_block *blk, u32 tier, u32 frame,
-		       struct hawk_plan *plan)
+		       u8 flags, struct hawk_plan *plan)
 {
 	hawk_block_event(blk, HAWK_EV_RELOAD);
 	hawk_bucket_of(s, blk)->count[HAWK_N_READS]++;
 	hawk_block_take_host(s, blk, tier, frame);
-	hawk_plan_add(plan, s, blk, HAWK_MOVE_READ, 0);
+	hawk_plan_add(plan, s, blk, HAWK_MOVE_READ, flags);
 }
 
 static int reload_locked(struct hawk_space *s, struct hawk_block *blk, u32 tier, u64 now,
@@ -269,7 +270,7 @@ static int reload_locked(struct hawk_space *s, struct hawk_block *blk, u32 tier,
 	}
 	hawk_reuse_back(s, blk, now);
 	hawk_block_used(blk, now);
-	hawk_reload_start(s, blk, tier, frame, w->plan);
+	hawk_reload_start(s, blk, tier, frame, 0, w->plan);
 	return -EINPROGRESS;
 }
 

@@ -134,7 +134,7 @@ int hawk_move_in(struct hawk_space *s, struct hawk_block *blk, struct hawk_want 
 		frame = hawk_res_pop(s, hawk_bucket_of(s, blk), t);
 		if (frame != HAWK_NONE) {
 			hawk_lru_del(s, blk);
-			hawk_reload_start(s, blk, t, frame, w->plan);
+			hawk_reload_start(s, blk, t, frame, 0, w->plan);
 			return -EAGAIN;
 		}
 		if (hawk_want_ask(s, w, blk->home, t, HAWK_REACH_ALL))

@@ -355,6 +355,41 @@ static int evict_one(struct hawk_space *s, struct hawk_bucket *b, u32 tier,
 	return b->moving[tier] ? -EAGAIN : ret;
 }
 
+/*
+ * A host frame for @blk, which nobody waits for: a free one of its bucket, or that of a
+ * colder block there with a good copy; one of these is left for others.
+ * Return: the frame, of *@tier; HAWK_NONE: there is none.
+ */
+u32 hawk_idle_frame(struct hawk_space *s, const struct hawk_block *blk, const struct hawk_want *w,
+		    u32 *tier)
+{
+	u32 t, nr, n, left, tiers = hawk_good_tiers(s);
+	struct hawk_bucket *b = hawk_bucket_of(s, blk);
+	struct hawk_block *cold;
+
+	for (left = tiers; left;) {
+		t = tier_next(&left, HAWK_TIER_ANY);
+		if (b->fl[t].n + b->clean[t] < 2)
+			continue;
+		*tier = t;
+		nr = hawk_res_pop(s, b, t);
+		if (nr != HAWK_NONE)
+			return nr;
+		for (nr = b->lru[t].lru, n = 0; nr != HAWK_NONE && n < HAWK_SCAN_MAX; n++) {
+			cold = &s->block[nr];
+			if (cold->atime >= blk->atime)
+				break;
+			nr = cold->lru_prev;
+			if (!(cold->flags & HAWK_BF_FLASH) || cold->leases || held(s, cold, w))
+				continue;
+			hawk_evict_clean(s, cold, w);
+			/* it may have been of a chunk that drains */
+			return hawk_res_pop(s, b, t);
+		}
+	}
+	return HAWK_NONE;
+}
+
 /* Nothing else is left: start anew, more blocks are like others from now on. */
 static bool take_held(const struct hawk_space *s, struct hawk_want *w)
 {

@@ -113,11 +113,12 @@ static void read_done(struct hawk_space *s, struct hawk_block *blk, const struct
 		if (!hawk_block_in_use(blk))
 			hawk_block_bury(s, blk);
 	} else if (!m->result) {
-		b->count[HAWK_N_RELOADS]++;
+		b->count[m->flags & HAWK_MF_PROMOTE ? HAWK_N_PROMOTED : HAWK_N_RELOADS]++;
 		hawk_block_event(blk, HAWK_EV_LOADED);
 		hawk_block_publish(s, blk);
 		hawk_lru_add(s, blk);
 	} else if (m->result == -ECANCELED) {
+		b->count[HAWK_N_PROMOTE_CANCELED] += !!(m->flags & HAWK_MF_PROMOTE);
 		hawk_block_event(blk, HAWK_EV_CANCELED);
 		hawk_block_drop_host(s, blk);
 		hawk_lru_add(s, blk);

@@ -18,6 +18,7 @@ enum hawk_lock_kind {
 	HAWK_LOCK_SEQ,
 	HAWK_LOCK_BUDGET,
 	HAWK_LOCK_PACE,
+	HAWK_LOCK_PROMOTE,
 };
 
 #ifdef __KERNEL__

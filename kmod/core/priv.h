@@ -5,7 +5,8 @@
  * Locks, in the order in which they may be taken:
  *
  *	sequences (hawk_seqs.lock)
- *	bucket (two at most, by rising index)  >  index shard, budget of a flash tier
+ *	bucket (two at most, by rising index)  >  index shard, budget of a flash tier,
+ *						  queue of promotions
  *	tier
  *
  * A tier lock, that of the sequences and that of the pace (hawk_pace.lock) are never taken
@@ -207,6 +208,7 @@ enum hawk_block_event {
 #define HAWK_BF_MOVING		(1u << 2)	/* a WRITE or READ is in flight */
 #define HAWK_BF_LRU		(1u << 3)	/* on an LRU list of its bucket */
 #define HAWK_BF_CRC		(1u << 4)	/* crc is that of the flash copy */
+#define HAWK_BF_PROMOTE		(1u << 5)	/* in the queue of promote.c */
 
 /* What is known of the block, from its maker (HAWK_ITEM_*) */
 #define HAWK_BH_PARENT		(1u << 0)	/* hawk_life.parent is set */
@@ -329,6 +331,17 @@ struct hawk_shard {
 
 struct hawk_seqs;
 
+#define HAWK_PROMOTE_MAX	4096u	/* blocks in the queue */
+
+/* Blocks that were read from flash, see promote.c. */
+struct hawk_promote {
+	struct hawk_lock lock;	/* guards all below; within a bucket's, with none inside */
+	u64 until;		/* prefill runs so long, ns; read without it */
+	u32 first;
+	u32 n;			/* read without the lock as a hint */
+	struct hawk_ref ref[HAWK_PROMOTE_MAX];
+};
+
 struct hawk_space {
 	struct hawk_engine *engine;
 	u32 block_bytes;
@@ -367,6 +380,7 @@ struct hawk_space {
 	struct hawk_identity *identity;	/* whom chunks of pools are kept for, NULL: nobody */
 	u64 restored;		/* LIDs given to blocks found on flash */
 	struct hawk_recovery found;	/* both: written while nobody else uses the space */
+	struct hawk_promote *promote;	/* NULL: it has no flash */
 	struct hawk_pace_counts paced;	/* its deliveries; guarded by the pace's lock */
 	u32 run_base;		/* sequence numbers of LIDs from here on are runs (seq.h) */
 	struct hawk_seqs *seqs;	/* NULL: none */
@@ -648,6 +662,8 @@ int hawk_write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
 void hawk_evict_drop(struct hawk_space *s, struct hawk_block *blk, u32 why,
 		     const struct hawk_want *w);
 void hawk_evict_clean(struct hawk_space *s, struct hawk_block *blk, const struct hawk_want *w);
+u32 hawk_idle_frame(struct hawk_space *s, const struct hawk_block *blk, const struct hawk_want *w,
+		    u32 *tier);
 
 /* health.c */
 void hawk_health_clear(struct hawk_health *h);
@@ -663,7 +679,14 @@ int hawk_move_in(struct hawk_space *s, struct hawk_block *blk, struct hawk_want 
 
 /* access.c */
 void hawk_reload_start(struct hawk_space *s, struct hawk_block *blk, u32 tier, u32 frame,
-		       struct hawk_plan *plan);
+		       u8 flags, struct hawk_plan *plan);
+struct hawk_block *hawk_ref_lock(struct hawk_space *s, struct hawk_ref ref);
+
+/* promote.c */
+int hawk_promote_create(struct hawk_space *s);
+void hawk_promote_destroy(struct hawk_space *s);
+void hawk_promote_note(struct hawk_space *s, struct hawk_block *blk);
+u32 hawk_promote_count(struct hawk_space *s);
 
 /* reuse.c: what comes back */
 int hawk_reuse_create(struct hawk_space *s);
@@ -772,6 +795,7 @@ u64 hawk_vtlb_get(const struct hawk_space *s, u64 lid);
 
 /* plan.c */
 #define HAWK_MF_KEEP	1	/* written ahead: the host frame stays */
+#define HAWK_MF_PROMOTE	2	/* of a READ: nobody waits for it */
 bool hawk_plan_full(const struct hawk_plan *p);
 void hawk_plan_add(struct hawk_plan *p, struct hawk_space *s, struct hawk_block *blk,
 		   u32 kind, u8 flags);

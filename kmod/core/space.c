@@ -139,7 +139,7 @@ static int tables_alloc(struct hawk_space *s, bool flash)
 	if (!flash)
 		return 0;
 	s->life = hawk_table_alloc(s->max_blocks, sizeof(*s->life));
-	return s->life ? hawk_reuse_create(s) : -ENOMEM;
+	return s->life ? hawk_reuse_create(s) ?: hawk_promote_create(s) : -ENOMEM;
 }
 
 static void tables_free(struct hawk_space *s)
@@ -165,6 +165,7 @@ static void tables_free(struct hawk_space *s)
 	hawk_table_free(s->key, s->max_blocks, sizeof(*s->key));
 	hawk_table_free(s->life, s->max_blocks, sizeof(*s->life));
 	hawk_reuse_destroy(s);
+	hawk_promote_destroy(s);
 	hawk_table_free(s->map, s->max_maps, sizeof(*s->map));
 	hawk_table_free(s->head, 1u << s->log2_heads, sizeof(*s->head));
 	hawk_table_free(s->key_head, (size_t)s->key_mask + 1, sizeof(*s->key_head));

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "core_host.h"
+#include "../../kmod/core/promote.h"
 #include "../../kmod/core/priv.h"
 
 u64 host_rand(u64 *state)
@@ -343,4 +344,18 @@ const u8 *host_key(u8 *key, u64 nr)
 	for (i = 0; i < HAWK_KEY_BYTES; i += sizeof(nr))
 		memcpy(key + i, &nr, sizeof(nr));
 	return key;
+}
+
+void host_promote(struct host *h, struct hawk_space *s, u64 lid, u64 now)
+{
+	struct hawk_phase ph = { .flags = HAWK_PHASE_PREFILL, .until_ns = now + 2 };
+	struct hawk_read r;
+
+	if (!hawk_block_read(s, lid, now, &r))
+		hawk_block_read_end(s, &r, false);
+	assert_int_equal(hawk_space_phase(s, &ph, now), 0);
+	if (h->nmoves > HOST_MOVES - HOST_PLAN - 1 || host_below(&h->rng, 3))
+		return;
+	hawk_promote_next(s, host_plan(h, 1 + host_below(&h->rng, 4)), now);
+	host_submit(h);
 }

@@ -105,6 +105,9 @@ int host_alloc(struct host *h, struct hawk_space *s, u64 lid, const u8 *key, u64
 /* reload until it is there */
 int host_reload(struct host *h, struct hawk_space *s, u64 lid, u64 now);
 
+/* As a gather reads the block, and then prefill: its move and others' are put in flight. */
+void host_promote(struct host *h, struct hawk_space *s, u64 lid, u64 now);
+
 /* A key made from a number. */
 const u8 *host_key(u8 *key, u64 nr);
 

@@ -493,6 +493,11 @@ static void op_reload(struct model *m)
 		host_submit(&t.h);
 }
 
+static void op_promote(struct model *m)
+{
+	host_promote(&t.h, m->s, lid_of(below(LIDS)), ++t.now);
+}
+
 static void op_fork(struct model *m)
 {
 	u32 from = below(LIDS), to = below(LIDS);
@@ -812,7 +817,7 @@ static const struct {
 	{ op_pin, 10 }, { op_reload, 10 }, { op_fork, 5 }, { op_unshare, 5 }, { op_free, 12 },
 	{ op_key_free, 1 }, { op_writeback, 2 }, { op_step, 24 }, { op_drain, 1 },
 	{ op_late, 4 }, { op_unstick, 1 }, { op_shrink, 6 }, { op_unclaim, 1 }, { op_leave, 1 },
-	{ op_budget, 1 },
+	{ op_budget, 1 }, { op_promote, 6 },
 };
 
 /* ---- checks ---- */
