@@ -582,6 +582,9 @@ static void planner(void **state)
 	assert_non_null(strstr(buf, "the NIC has no strided keys"));
 	hawk_choice_print(&ch, &c, buf, sizeof(buf), HAWK_PRINT_JSON);
 	assert_non_null(strstr(buf, "{\"way\": \"sender\""));
+	/* the tail too is large writes: its pads are zero in the frame already */
+	assert_ok(hawk_layout_choose(&a, &b, &(struct hawk_range){ .tokens = 40 }, &c, &ch));
+	assert_int_equal(ch.writes[HAWK_WAY_SENDER], LAYERS * 2 * (1 + HEADS));
 	/* a slow one does not; the receiver's may be faster */
 	c.copy_mb_per_s = 200;
 	c.far_copy_mb_per_s = 5000;
