@@ -47,6 +47,7 @@ FIGURES = {
     "translate_vs_ioctl_64": ("vm", "translate", None, "HAWK_IOC_TRANSLATE, 64 LIDs"),
     "get_vs_redis_128k": ("vm", "get", 5, "Redis GET, 128 KiB"),
     "get_vs_redis_1m": ("vm", "get", 5, "Redis GET, 1 MiB"),
+    "handoff_same_host_vs_copy": ("vm", "handoff", 50, "memcpy of the KV bytes of 64k tokens"),
     "reload_vs_fio_vm": ("vm", "reload", 0.85, "fio io_uring, 128 KiB, NVMe"),
 }
 LOWER_IS_BETTER = ("ns", "us", "ms", "s")
@@ -316,6 +317,10 @@ def bench_vm_get(b):
                 b.run("get", "-f", redis.socket, "-b", block, "-r", b.runs(5), "-m", b.ms(1500))
 
 
+def bench_vm_handoff(b):
+    b.run("handoff", "-u", "dev:", "-r", b.runs(5))
+
+
 def bench_vm_reload(b):
     reload_pairs(b, "reload_vs_fio_vm", "/dev/nvme0n1", 128 << 10, "-u", "dev:")
 
@@ -324,7 +329,8 @@ NATIVE = {"translate": bench_translate, "alloc": bench_alloc, "hitrate": bench_h
           "reload": bench_reload, "rollback": bench_rollback, "gather": bench_gather,
           "fork": bench_fork, "transform": bench_transform, "decode": bench_decode,
           "turn": bench_turn}
-GUEST = {"translate": bench_vm_translate, "get": bench_vm_get, "reload": bench_vm_reload}
+GUEST = {"translate": bench_vm_translate, "get": bench_vm_get, "handoff": bench_vm_handoff,
+         "reload": bench_vm_reload}
 
 
 def measure(b, where, programs):

@@ -29,6 +29,7 @@ exec "$root/tools/lab/hawk-lab" run --check-log --quiet --timeout "${HAWK_VM_TIM
 		n=0
 		for test in tests/lib_blocks tests/lib_spaces tests/lib_async tests/lib_threads tests/lib_stats \
 			    tests/lib_gather tests/lib_prefetch tests/lib_slices tests/lib_seq tests/lib_elastic \
+			    tests/lib_handoff \
 			    tests/lib_draft tests/translate_loop tests/draft_loop; do
 			n=$((n + 1))
 			timeout 120 "build/$test" >/tmp/log 2>&1 && ok= || ok="not "

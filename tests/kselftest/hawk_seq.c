@@ -449,6 +449,120 @@ TEST_F(seq, killed_owner)
 	EXPECT_EQ(0, stats_of(self->fd).blocks);
 }
 
+/* ---- from hand to hand ---- */
+
+#define HANDED_ROWS	4u
+#define HANDED		(HANDED_ROWS * LAYERS)	/* blocks */
+
+/* Pins, compares bytes and frames with those of @before, unpins: 0 or the number of a block. */
+static uint32_t compare(int fd, uint8_t *win, const struct hawk_item *before)
+{
+	struct hawk_item it;
+	uint32_t i;
+
+	for (i = 0; i < HANDED; i++) {
+		it = (struct hawk_item){ .lid = before[i].lid };
+		if (one(fd, HAWK_IOC_PIN, 0, &it) ||
+		    HAWK_VT_FRAME(it.vt) != HAWK_VT_FRAME(before[i].vt) ||
+		    !filled(frame_at(win, it.vt, BLOCK), BLOCK, 40 + i))
+			return i + 1;
+		it.vt = 0;
+		if (one(fd, HAWK_IOC_UNPIN, 0, &it))
+			return i + 1;
+	}
+	return 0;
+}
+
+/* Takes sequence @seq of @giver's space over and tells its own; looks at it when asked to. */
+static void taker(int giver, uint32_t seq, uint32_t host, const struct hawk_item *before, int told,
+		  int asked)
+{
+	struct hawk_space_attach at = {
+		.size = sizeof(at), .flags = HAWK_ATTACH_FD, .fd = giver,
+	};
+	struct hawk_seq_op op = { .op = HAWK_SEQ_FORK, .src = seq };
+	int fd = dev_open(O_RDWR);
+	uint8_t *win;
+	char c;
+
+	if (dev_call(fd, HAWK_IOC_SPACE_ATTACH, &at))
+		_exit(1);
+	win = map_area(fd, HAWK_MMAP_TIER(host), HOST_BYTES, PROT_READ);
+	if (!win || seq_one(fd, &op) || write(told, &op.seq, 4) != 4)
+		_exit(2);
+	while (read(asked, &c, 1) == 1) {
+		c = (char)compare(fd, win, before);
+		if (write(told, &c, 1) != 1)
+			break;
+	}
+	_exit(0);
+}
+
+static void translations(int fd, uint32_t seq, struct hawk_item *it)
+{
+	struct hawk_seg seg;
+	uint32_t i;
+
+	if (seq_map(fd, seq, &seg, 1, NULL))
+		return;
+	for (i = 0; i < HANDED; i++) {
+		it[i] = (struct hawk_item){
+			.lid = lid_at(seg.run, i % LAYERS, seg.tok + i / LAYERS * TOKENS),
+		};
+		one(fd, HAWK_IOC_TRANSLATE, 0, &it[i]);
+	}
+}
+
+/*
+ * Another process takes a sequence over: the same frames, nothing is copied, and it is his
+ * alone when the giver has ended his own.  If he dies it ends; if he dies before, it has
+ * always been the giver's.
+ */
+TEST_F(seq, handed_over)
+{
+	struct hawk_item before[HANDED];
+	struct hawk_stats st;
+	uint32_t seq, his, i;
+	int told[2], asked[2], status;
+	char c = 0;
+	pid_t pid;
+
+	for (i = 0; i < 20; i++) {
+		ASSERT_EQ(0, seq_new(self->fd, 0, &seq));
+		ASSERT_EQ(0, seq_rows(self->fd, self->win, seq, HANDED_ROWS, 40));
+		translations(self->fd, seq, before);
+		st = stats_of(self->fd);
+		ASSERT_EQ(0, pipe(told));
+		ASSERT_EQ(0, pipe(asked));
+		pid = fork();
+		if (!pid)
+			taker(self->fd, seq, self->host, before, told[1], asked[0]);
+		if (i % 2) {
+			/* dead somewhere in the middle of it */
+			poll(NULL, 0, i % 5);
+			kill(pid, SIGKILL);
+			ASSERT_EQ(pid, waitpid(pid, &status, 0));
+			EXPECT_EQ(0, compare(self->fd, self->win, before));
+			EXPECT_GE(seq_free(self->fd, seq), 0);
+		} else {
+			ASSERT_EQ(4, read(told[0], &his, 4));
+			EXPECT_EQ(0, seq_free(self->fd, seq)) TH_LOG("no block may go");
+			ASSERT_EQ(1, write(asked[1], &c, 1));
+			ASSERT_EQ(1, read(told[0], &c, 1));
+			EXPECT_EQ(0, c) TH_LOG("block %d", c - 1);
+			EXPECT_EQ(HANDED, stats_of(self->fd).blocks);
+			EXPECT_EQ(st.allocs, stats_of(self->fd).allocs);
+			kill(pid, SIGKILL);
+			ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		}
+		settle_at(self->fd, 0);
+		close(told[0]);
+		close(told[1]);
+		close(asked[0]);
+		close(asked[1]);
+	}
+}
+
 /* ---- races ---- */
 
 /* @n random operations on sequence @seq: exits with 0, or the number of what was wrong. */

@@ -470,6 +470,53 @@ int hawk_seq_segs(struct hawk_kv *kv, uint32_t seq, struct hawk_seg *segs, unsig
 		  struct hawk_seq_map *map);
 
 /**
+ * hawk_kv_give() - let a process on the other end of a socket use a space; kernel backend only
+ * @sock: a connected UNIX socket, blocking; SO_RCVTIMEO limits how long an answer is awaited
+ *
+ * He may do with it what this handle may, see hawk_kv_attach_fd().
+ * Return: 0: hawk_kv_take() has attached to it; what that has returned; -EOPNOTSUPP
+ * (embedded); -EPIPE (he is gone), -ETIME (no answer), -EPROTO (an answer of somebody else).
+ */
+int hawk_kv_give(struct hawk_kv *kv, int sock);
+
+/**
+ * hawk_kv_take() - attach to the space that comes through a socket
+ * @sock: likewise
+ * Return: 0 or as hawk_kv_attach_fd(); -EPIPE, -ETIME, -EPROTO.
+ */
+int hawk_kv_take(struct hawk *h, int sock, struct hawk_kv **kv);
+
+#define HAWK_GIVE_SHARE	(1u << 0)	/* hawk_seq_give(): it stays the giver's, too */
+
+/**
+ * hawk_seq_give() - hand a sequence to a process that has the same space; no byte is copied
+ * @sock: as for hawk_kv_give(); the other end calls hawk_seq_take()
+ * @seq: without hidden tokens; blocks that are being filled are put before
+ * @flags: HAWK_GIVE_*
+ *
+ * It is ended here only after it is the taker's, and it is his until his handle is closed.
+ * If either dies before, the kernel gives back what the dead one had, and the other keeps
+ * his.
+ *
+ * Return: 0; any error: it is still this handle's.  -ENOENT (no such sequence), -EBUSY (hidden
+ * tokens), what hawk_seq_take() has returned, -EPIPE (he is gone), -ETIME (no answer: he may
+ * take it later, then both have it), -EPROTO.
+ */
+int hawk_seq_give(struct hawk_kv *kv, int sock, uint32_t seq, uint32_t flags);
+
+/**
+ * hawk_seq_take() - take the sequence that hawk_seq_give() offers
+ * @kv: the same space, as from hawk_kv_take() or by name
+ * @flags: HAWK_SEQ_KEEP or 0
+ * @seq: out, a sequence of this handle: LIDs and blocks are the giver's
+ *
+ * Return: 0; -ENOENT (the giver has ended it meanwhile, or is dead), -ESTALE (not the
+ * sequence that was offered: another space, or changed since), as hawk_seq_fork(), -EPIPE,
+ * -ETIME, -EPROTO.
+ */
+int hawk_seq_take(struct hawk_kv *kv, int sock, uint32_t flags, uint32_t *seq);
+
+/**
  * hawk_elastic_set() - how much of each sequence stays in host tiers
  * @e: the parameters, as hawk_elastic_get() gives them and &struct hawk_elastic tells;
  *	size, flags and reserved are the library's. Out: as from hawk_elastic_get()
