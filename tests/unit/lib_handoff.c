@@ -313,28 +313,6 @@ static void there_and_back(void **state)
 	close_all(&c);
 }
 
-/* An offer that nobody answers in time, and the answer that comes too late. */
-static void late_answer(void **state)
-{
-	struct timeval soon = { .tv_usec = 1000 }, never = { 0 };
-	struct context c;
-	struct peer p;
-	uint32_t seq;
-
-	(void)state;
-	open_all(&c);
-	setsockopt(c.sock[0], SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
-	assert_int_equal(hawk_seq_give(c.f.kv, c.sock[0], c.seq, 0), -ETIME);
-	assert_ok(hawk_seq_take(c.f.kv, c.sock[1], 0, &seq));
-	assert_int_equal(look(c.f.kv, &c, seq), 0);
-	setsockopt(c.sock[0], SOL_SOCKET, SO_RCVTIMEO, &never, sizeof(never));
-	/* the first answer in the socket is that of the first offer */
-	peer_here(&p, &c, take_one);
-	assert_ok(hawk_seq_give(c.f.kv, c.sock[0], c.seq, HAWK_GIVE_SHARE));
-	assert_int_equal(peer_end(&p), 0);
-	close_all(&c);
-}
-
 /* Another space has a sequence of that number, but not that one. */
 static int take_elsewhere(struct hawk_kv *kv, const struct context *c)
 {
@@ -351,6 +329,29 @@ static int take_elsewhere(struct hawk_kv *kv, const struct context *c)
 	      hawk_seq_take(other, c->sock[1], 0, &seq) == -ESTALE ? 0 : 9;
 	hawk_kv_close(other);
 	return ret;
+}
+
+/* An offer that nobody answers in time, and the answer that comes too late. */
+static void late_answer(void **state)
+{
+	struct timeval soon = { .tv_usec = 1000 }, never = { 0 };
+	struct context c;
+	struct peer p;
+	uint32_t seq;
+
+	(void)state;
+	open_all(&c);
+	setsockopt(c.sock[0], SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
+	assert_int_equal(hawk_seq_give(c.f.kv, c.sock[0], c.seq, 0), -ETIME);
+	assert_ok(hawk_seq_take(c.f.kv, c.sock[1], 0, &seq));
+	assert_int_equal(look(c.f.kv, &c, seq), 0);
+	setsockopt(c.sock[0], SOL_SOCKET, SO_RCVTIMEO, &never, sizeof(never));
+	/* the first answer in the socket is that of the first offer */
+	peer_here(&p, &c, take_elsewhere);
+	assert_int_equal(hawk_seq_give(c.f.kv, c.sock[0], c.seq, 0), -ESTALE);
+	assert_int_equal(peer_end(&p), 0);
+	assert_int_equal(look(c.f.kv, &c, c.seq), 0);
+	close_all(&c);
 }
 
 static void wrong_space(void **state)
