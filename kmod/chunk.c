@@ -156,7 +156,7 @@ static int hawk_as_drain_round(struct hawk_as *as, u32 tier, u32 flags, u32 *bus
 
 	hawk_round_begin(as);
 	do {
-		ret = hawk_space_drain(as->space, tier, flags, plan, busy);
+		ret = hawk_space_drain(as->space, tier, flags, ktime_get_ns(), plan, busy);
 	} while (hawk_as_grew(as, ret));
 	hawk_plan_start(as, NULL, plan, NULL);
 	hawk_round_end(as);

@@ -454,13 +454,13 @@ void hawk_pool_end(struct hawk_as *as)
 }
 
 /* What comes before blocks on flash is on its way there; its headers are next time's. */
-static void hawk_pool_ancestors(struct hawk_as *as, u32 tier, struct hawk_plan *plan)
+static void hawk_pool_ancestors(struct hawk_as *as, struct hawk_plan *plan)
 {
 	u32 cursor = 0;
 	int ret;
 
 	do {
-		ret = hawk_keep_ancestors(as->space, tier, &cursor, plan);
+		ret = hawk_keep_ancestors(as->space, &cursor, ktime_get_ns(), plan);
 		hawk_plan_start(as, NULL, plan, NULL);
 		cond_resched();
 	} while ((hawk_as_grew(as, ret) || ret >= 0) &&
@@ -469,12 +469,9 @@ static void hawk_pool_ancestors(struct hawk_as *as, u32 tier, struct hawk_plan *
 
 static void hawk_pool_commit_space(struct hawk_as *as, struct hawk_plan *plan)
 {
-	u32 t;
-
 	hawk_round_begin(as);
-	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		if (hawk_keep_due(as->space, t))
-			hawk_pool_ancestors(as, t, plan);
+	if (hawk_keep_lacks(as->space))
+		hawk_pool_ancestors(as, plan);
 	hawk_pool_commit(as);
 	hawk_round_end(as);
 }
@@ -581,7 +578,7 @@ int hawk_pool_find(struct hawk_as *as)
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (hawk_space_kept(as->space, t))
 			hawk_pool_adopt(as, as->mem[t]);
-	ret = hawk_space_prune(as->space);
+	ret = hawk_space_settle(as->space);
 	hawk_space_recovery(as->space, &r);
 	if (r.corrupt || r.no_room)
 		pr_warn_ratelimited("space %llu of uid %u: %llu blocks found on flash, %llu headers damaged, no room for %llu\n",

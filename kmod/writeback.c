@@ -23,7 +23,8 @@ static void hawk_writeback_space(struct hawk_as *as, struct hawk_plan *plan)
 
 		if (!want)
 			continue;
-		while (hawk_as_grew(as, hawk_space_writeback(as->space, t, want, plan)))
+		while (hawk_as_grew(as, hawk_space_writeback(as->space, t, want,
+							      ktime_get_ns(), plan)))
 			;
 		hawk_plan_start(as, NULL, plan, NULL);
 	}

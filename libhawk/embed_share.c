@@ -36,7 +36,7 @@ static bool drain_run(struct espace *sp, u32 tier, u32 flags)
 		if (hawk_load(&sp->ending))
 			return false;
 		seen = moved_count(e);
-		ret = hawk_space_drain(sp->space, tier, flags, &plan, &busy);
+		ret = hawk_space_drain(sp->space, tier, flags, now_ns(), &plan, &busy);
 		n = plan.n;
 		plan_run(sp, &plan);
 		if (espace_grew(sp, ret))

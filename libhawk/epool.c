@@ -281,7 +281,7 @@ void epool_release(struct embed *e, u32 tier, u32 chunk)
  * Blocks before those on flash; the caller is a planner.
  * @last: the space ends, else it stops when that is wanted
  */
-static void write_ancestors(struct espace *sp, u32 tier, bool last)
+static void write_ancestors(struct espace *sp, bool last)
 {
 	struct hawk_move move[AT_ONCE];
 	struct hawk_plan plan = { .max = AT_ONCE, .move = move };
@@ -289,7 +289,7 @@ static void write_ancestors(struct espace *sp, u32 tier, bool last)
 	int ret;
 
 	do {
-		ret = hawk_keep_ancestors(sp->space, tier, &cursor, &plan);
+		ret = hawk_keep_ancestors(sp->space, &cursor, now_ns(), &plan);
 		plan_run(sp, &plan);
 	} while ((last || !hawk_load(&sp->ending)) && (espace_grew(sp, ret) || ret >= 0));
 }
@@ -364,9 +364,8 @@ void epool_end(struct espace *sp)
 	u32 t;
 
 	planner_enter(e);
-	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		if (hawk_keep_due(sp->space, t))
-			write_ancestors(sp, t, true);
+	if (hawk_keep_lacks(sp->space))
+		write_ancestors(sp, true);
 	planner_leave(e);
 	epool_commit(sp);
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
@@ -388,7 +387,6 @@ void epool_end(struct espace *sp)
 u64 epool_step(struct embed *e, u64 at, u64 now)
 {
 	struct espace *sp = NULL;
-	u32 t;
 
 	if (!at)
 		return __atomic_load_n(&e->keeper_commit, __ATOMIC_RELAXED) ? now + COMMIT_NS : 0;
@@ -399,9 +397,8 @@ u64 epool_step(struct embed *e, u64 at, u64 now)
 	while ((sp = espace_next(e, sp))) {
 		/* a record that could not be written is no reason never to grow there again */
 		hawk_space_unstick(sp->space);
-		for (t = 0; t < HAWK_TIERS_MAX; t++)
-			if (hawk_keep_due(sp->space, t))
-				write_ancestors(sp, t, false);
+		if (hawk_keep_lacks(sp->space))
+			write_ancestors(sp, false);
 		epool_commit(sp);
 	}
 	planner_leave(e);
@@ -578,7 +575,7 @@ int epool_find(struct espace *sp)
 		if (hawk_space_kept(sp->space, t))
 			ret = adopt(sp, t);
 	if (!ret)
-		ret = hawk_space_prune(sp->space);
+		ret = hawk_space_settle(sp->space);
 	tell_damage(sp);
 	return ret;
 }

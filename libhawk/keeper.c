@@ -33,7 +33,8 @@ static void write_tier(struct espace *sp, u32 tier)
 
 	planner_enter(e);
 	while (idle * LOOK_AHEAD <= hawk_space_buckets(sp->space) && !stopping(sp)) {
-		int ret = hawk_space_writeback(sp->space, tier, e->writeback, &plan);
+		int ret = hawk_space_writeback(sp->space, tier, e->writeback, now_ns(),
+					       &plan);
 
 		idle = !ret && !plan.n ? idle + 1 : 0;
 		plan_run(sp, &plan);

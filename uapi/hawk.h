@@ -1486,7 +1486,8 @@ struct hawk_pin_query {
  * @recovered: blocks found on persistent flash when the space was made
  * @recover_corrupt: headers found that were not whole; their blocks are misses
  * @recover_stale: blocks found of which a younger one has the key
- * @recover_no_parent: blocks not used because the block before them was not there
+ * @recover_no_parent: of the recovered, those whose block before was not there: they are the
+ *	first to be forgotten
  * @recover_no_room: blocks not used because the space has no room for them
  * @refused_score: blocks dropped rather than written to flash: others are more likely to
  *	be used again, and the budget (&struct hawk_tier_admit) is tight

@@ -166,6 +166,7 @@ void hawk_block_drop_flash(struct hawk_space *s, struct hawk_block *blk)
 	blk->flags &= ~(HAWK_BF_FLASH | HAWK_BF_CRC);
 	hawk_store(&blk->hint, blk->hint & ~(HAWK_BH_COPY | HAWK_BH_READ));
 	hawk_bucket_of(s, blk)->count[HAWK_N_FLASH]--;
+	hawk_ancestor_lost(s, blk);
 }
 
 void hawk_block_get_pin(struct hawk_space *s, struct hawk_block *blk)
@@ -223,6 +224,7 @@ void hawk_block_bury(struct hawk_space *s, struct hawk_block *blk)
 		return;
 	}
 	hawk_block_event(blk, HAWK_EV_BURY);
+	hawk_ancestor_end(s, hawk_block_nr(s, blk));
 	blk->flags = 0;
 	hawk_store(&blk->gen, blk->gen + 1);
 	b->count[HAWK_N_BLOCKS]--;

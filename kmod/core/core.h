@@ -479,6 +479,7 @@ int hawk_space_drain_start(struct hawk_space *s, u32 tier, u32 slot);
  * @s: the space
  * @tier: tier id
  * @flags: HAWK_DRAIN_*
+ * @now: present time, nanoseconds
  * @plan: receives moves: writes of dirty blocks, reloads of blocks on flash
  * @busy: out: frames that are pinned or FILLING, leased with nowhere to go, or read by
  *	a gather
@@ -490,7 +491,7 @@ int hawk_space_drain_start(struct hawk_space *s, u32 tier, u32 slot);
  * if none is and @busy is not 0, somebody has not begun to read yet, and may not for long;
  * -EBUSY: nothing to do or to wait for but @busy; -ENOBUFS: as for alloc; -ENOENT: no drain.
  */
-int hawk_space_drain(struct hawk_space *s, u32 tier, u32 flags, struct hawk_plan *plan,
+int hawk_space_drain(struct hawk_space *s, u32 tier, u32 flags, u64 now, struct hawk_plan *plan,
 		     u32 *busy);
 
 /** hawk_space_drain_cancel() - the frames may be used again; without a drain: nothing */
@@ -746,12 +747,14 @@ u64 hawk_space_translate(struct hawk_space *s, u64 lid);
  * @s: the space
  * @tier: host tier
  * @want: clean or free frames wanted per 1024
+ * @now: present time, nanoseconds
  * @plan: receives the writes
  *
  * Bounded: looks at a few buckets per call and goes on from there the next time.
  * Return: number of moves added; -ENOBUFS: as for alloc, the plan may have moves.
  */
-int hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_plan *plan);
+int hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, u64 now,
+			 struct hawk_plan *plan);
 
 /* ---- sequences (seq.c; errors as told at &struct hawk_seq_op) ---- */
 

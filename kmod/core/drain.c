@@ -207,11 +207,11 @@ static int take_used(struct hawk_space *s, u32 tier, u32 frame, u32 nr, u32 flag
 
 #define HAWK_DRAIN_LOOKS	4	/* at a frame that changes hands meanwhile */
 
-static int drain_frame(struct hawk_space *s, u32 tier, u32 frame, u32 flags,
+static int drain_frame(struct hawk_space *s, u32 tier, u32 frame, u32 flags, u64 now,
 		       struct hawk_plan *plan)
 {
 	struct hawk_frame *f = &s->win[tier].frame[frame];
-	struct hawk_want w = { .plan = plan, .spare = true };
+	struct hawk_want w = { .plan = plan, .now = now, .spare = true };
 	u32 nr, n;
 	int ret;
 
@@ -229,7 +229,7 @@ static int drain_frame(struct hawk_space *s, u32 tier, u32 frame, u32 flags,
 	return -EAGAIN;
 }
 
-int hawk_space_drain(struct hawk_space *s, u32 tier, u32 flags, struct hawk_plan *plan,
+int hawk_space_drain(struct hawk_space *s, u32 tier, u32 flags, u64 now, struct hawk_plan *plan,
 		     u32 *busy)
 {
 	u32 i, slot = tier < HAWK_TIERS_MAX ? s->win[tier].drain : HAWK_NONE;
@@ -240,7 +240,8 @@ int hawk_space_drain(struct hawk_space *s, u32 tier, u32 flags, struct hawk_plan
 	if (slot == HAWK_NONE)
 		return -ENOENT;
 	for (i = 0; i < s->frames_per_chunk; i++) {
-		ret = drain_frame(s, tier, slot * s->frames_per_chunk + i, flags, plan);
+		ret = drain_frame(s, tier, slot * s->frames_per_chunk + i, flags, now,
+				  plan);
 		if (ret == -ENOBUFS)
 			return ret;
 		wait |= ret == -EAGAIN || ret == -EINPROGRESS;

@@ -115,28 +115,20 @@ static struct hawk_block *flash_victim(struct hawk_space *s, struct hawk_bucket 
 }
 
 /*
- * A flash frame taken from a colder use: forget the coldest block that is on
- * flash only, or the flash copy of the warmest resident ones.
+ * The frame of the flash copy of a block that stays in host memory, the warmest first.
+ * @before: also of those that come before blocks that are kept (ancestor.c)
  */
-static u32 flash_reclaim(struct hawk_space *s, struct hawk_bucket *b, u32 tier, u32 htier,
-			 struct hawk_want *w)
+static u32 copy_reclaim(struct hawk_space *s, struct hawk_bucket *b, u32 tier, u32 htier,
+			bool before)
 {
 	struct hawk_block *blk;
 	u32 nr, next, frame, n = 0;
 
-	while ((blk = flash_victim(s, b, tier, w))) {
-		hawk_index_forget(s, blk);
-		hawk_note(s, blk, HAWK_FATE_FLASH_DROP, HAWK_WHY_COLDER, w->plan);
-		b->count[HAWK_N_FLASH_DROP]++;
-		hawk_block_end(s, blk);
-		frame = hawk_res_pop(s, b, tier);
-		if (likely(frame != HAWK_NONE))
-			return frame;
-	}
 	for (nr = b->lru[htier].mru; nr != HAWK_NONE && n < HAWK_SCAN_MAX; nr = next) {
 		blk = &s->block[nr];
 		next = blk->lru_next;
-		if (!(blk->flags & HAWK_BF_FLASH) || blk->ftier != tier || blk->reads) {
+		if (!(blk->flags & HAWK_BF_FLASH) || blk->ftier != tier || blk->reads ||
+		    (!before && hawk_ancestor_is(s, blk))) {
 			n++;
 			continue;
 		}
@@ -150,6 +142,37 @@ static u32 flash_reclaim(struct hawk_space *s, struct hawk_bucket *b, u32 tier, 
 	return HAWK_NONE;
 }
 
+/*
+ * A flash frame taken from a colder use: forget the coldest block that is on flash only; or
+ * if there is none such, drop a copy of what is in host memory as well.  If all that is on
+ * flash only is worth more, the copies stay: they were written for good reasons, too.
+ * @must: the block that wants it cannot be forgotten
+ */
+static u32 flash_reclaim(struct hawk_space *s, struct hawk_bucket *b, u32 tier, u32 htier,
+			 bool must, struct hawk_want *w)
+{
+	u32 frame, why = w->why;
+	struct hawk_block *blk;
+
+	w->why = HAWK_WHY_ROOM;
+	while ((blk = flash_victim(s, b, tier, w))) {
+		hawk_index_forget(s, blk);
+		hawk_note(s, blk, HAWK_FATE_FLASH_DROP, HAWK_WHY_COLDER, w->plan);
+		b->count[HAWK_N_FLASH_DROP]++;
+		hawk_block_end(s, blk);
+		frame = hawk_res_pop(s, b, tier);
+		if (likely(frame != HAWK_NONE))
+			return frame;
+	}
+	if (w->why == HAWK_WHY_WARMER && !must)
+		return HAWK_NONE;
+	w->why = why;
+	frame = copy_reclaim(s, b, tier, htier, false);
+	if (frame == HAWK_NONE && must && !w->ancestor)
+		frame = copy_reclaim(s, b, tier, htier, true);
+	return frame;
+}
+
 /* Take the next tier out of @left: @first before the others. */
 static u32 tier_next(u32 *left, u32 first)
 {
@@ -161,10 +184,11 @@ static u32 tier_next(u32 *left, u32 first)
 }
 
 /* @tiers: flash tiers that take it */
-static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier, u32 tiers,
+static int flash_frame(struct hawk_space *s, const struct hawk_block *blk, u32 tiers,
 		       struct hawk_want *w, u32 *tier, u32 *frame)
 {
-	u32 t, left, first, home = b - s->bucket;
+	struct hawk_bucket *b = hawk_bucket_of(s, blk);
+	u32 t, left, first, home = blk->home;
 	bool grows = false;
 	int ret;
 
@@ -194,7 +218,7 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier, u
 			return ret;
 		*tier = t;
 		hawk_window_starve(s, t);
-		*frame = flash_reclaim(s, b, t, htier, w);
+		*frame = flash_reclaim(s, b, t, blk->htier, blk->leases, w);
 		if (*frame != HAWK_NONE)
 			return 0;
 	}
@@ -208,7 +232,6 @@ static int flash_frame(struct hawk_space *s, struct hawk_bucket *b, u32 htier, u
 int hawk_write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
 		     struct hawk_want *w)
 {
-	struct hawk_bucket *b = hawk_bucket_of(s, blk);
 	u32 tier, frame, tiers;
 	int ret;
 
@@ -219,7 +242,7 @@ int hawk_write_start(struct hawk_space *s, struct hawk_block *blk, u8 flags,
 	if (!tiers)
 		return -EDQUOT;
 	w->why = HAWK_WHY_ROOM;
-	ret = flash_frame(s, b, blk->htier, tiers, w, &tier, &frame);
+	ret = flash_frame(s, blk, tiers, w, &tier, &frame);
 	if (ret)
 		return ret;
 	hawk_admit_written(s, tier, w);
@@ -741,7 +764,8 @@ static int writeback_bucket(struct hawk_space *s, struct hawk_bucket *b, u32 tie
 	return 0;
 }
 
-int hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_plan *plan)
+int hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, u64 now,
+			 struct hawk_plan *plan)
 {
 	u32 k, home, first = plan->n, n = s->nbuckets;
 	int ret;
@@ -751,7 +775,7 @@ int hawk_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_p
 		return 0;
 	n = n < HAWK_WRITEBACK_BUCKETS ? n : HAWK_WRITEBACK_BUCKETS;
 	for (k = 0; k < n && !hawk_plan_full(plan); k++) {
-		struct hawk_want w = { .plan = plan, .ahead = true };
+		struct hawk_want w = { .plan = plan, .now = now, .ahead = true };
 
 		home = hawk_load(&s->wb_cursor);
 		hawk_store(&s->wb_cursor, home + 1);

@@ -38,7 +38,7 @@ int hawk_keep_create(struct hawk_space *s, u32 tier)
 	k->chunk_pages = (s->frames_per_chunk + HAWK_PAGE_HEADERS - 1) / HAWK_PAGE_HEADERS;
 	k->gen = hawk_table_alloc((size_t)w->nslots * s->frames_per_chunk, sizeof(*k->gen));
 	k->dirty = hawk_table_alloc(PAGE_WORDS(pages_of(s, tier)), sizeof(*k->dirty));
-	return k->gen && k->dirty ? 0 : -ENOMEM;
+	return k->gen && k->dirty ? hawk_ancestor_create(s) : -ENOMEM;
 }
 
 void hawk_keep_destroy(struct hawk_space *s, u32 tier)
@@ -105,6 +105,7 @@ void hawk_keep_wrote(struct hawk_space *s, struct hawk_block *blk)
 		return;
 	k->gen[blk->fframe] = hawk_pool_tick(s->engine->tier[blk->ftier].pool);
 	hawk_keep_touch(k, s->frames_per_chunk, blk->fframe);
+	hawk_ancestor_after(s, blk);
 }
 
 /* It has no key any more, or will leave its flash frame; its home is locked. */
@@ -205,98 +206,6 @@ static bool page_make(struct hawk_space *s, u32 tier, u32 nr, u8 *buf, u64 *off)
 		return true;
 	mark(w->keep, nr);
 	return false;
-}
-
-/* ---- blocks before those that are kept ---- */
-
-#define HAWK_ANCESTORS_PAGES	64	/* looked at per call */
-
-/*
- * Write the block with key @key, and go on with the key of the one before it.
- * Return: 0: go on; -ENOENT: it is on flash, or cannot be written; -ENOBUFS; -EAGAIN: the
- * plan is full.
- */
-static int write_ancestor(struct hawk_space *s, u8 *key, struct hawk_plan *plan)
-{
-	struct hawk_want w = { .plan = plan };
-	struct hawk_block *blk;
-	u32 home;
-	int ret;
-
-	for (;;) {
-		blk = hawk_index_peek(s, key);
-		if (!blk)
-			return -ENOENT;
-		home = blk->home;
-		if (blk->state != HAWK_BLOCK_READY || blk->flags & HAWK_BF_FLASH)
-			ret = -ENOENT;
-		else
-			ret = hawk_write_start(s, blk, HAWK_MF_KEEP, &w);
-		if (!ret && blk->hint & HAWK_BH_PARENT)
-			memcpy(key, s->life[hawk_block_nr(s, blk)].parent, HAWK_KEY_BYTES);
-		else if (!ret)
-			ret = -ENOENT;
-		hawk_unlock(&s->bucket[home].lock);
-		hawk_map_reap(s, home);
-		if (ret != -ENOBUFS)
-			break;
-		ret = hawk_want_fetch(s, &w, home);
-		if (ret)
-			return ret;
-	}
-	/* no room, or not worth it: perhaps the next time */
-	return !ret || (ret == -EAGAIN && hawk_plan_full(plan)) ? ret : -ENOENT;
-}
-
-/* Return: 0; -ENOBUFS; -EAGAIN: the plan is full. */
-static int page_ancestors(struct hawk_space *s, u32 tier, u32 nr, struct hawk_plan *plan)
-{
-	struct hawk_keep *k = s->win[tier].keep;
-	u32 slot = nr / k->chunk_pages, first = nr % k->chunk_pages * HAWK_PAGE_HEADERS, i;
-	struct hawk_header h;
-	int ret;
-
-	if (hawk_slot_chunk(&s->win[tier], slot) == HAWK_NONE)
-		return 0;
-	for (i = first; i < first + HAWK_PAGE_HEADERS && i < s->frames_per_chunk; i++) {
-		if (!frame_header(s, tier, slot * s->frames_per_chunk + i, &h) ||
-		    !(h.hints & HAWK_BH_PARENT))
-			continue;
-		do
-			ret = write_ancestor(s, h.parent, plan);
-		while (!ret);
-		if (ret != -ENOENT)
-			return ret;
-	}
-	return 0;
-}
-
-int hawk_keep_ancestors(struct hawk_space *s, u32 tier, u32 *cursor, struct hawk_plan *plan)
-{
-	struct hawk_keep *k = tier < HAWK_TIERS_MAX ? s->win[tier].keep : NULL;
-	u32 nr, end, looked = 0, first = plan->n;
-	int ret;
-
-	if (!k)
-		return -ENOENT;
-	end = pages_of(s, tier);
-	for (nr = *cursor; nr < end && looked < HAWK_ANCESTORS_PAGES; nr++) {
-		if (!hawk_load(&k->dirty[nr / 64])) {
-			nr |= 63;
-			continue;
-		}
-		if (!(hawk_load(&k->dirty[nr / 64]) & 1ull << nr % 64))
-			continue;
-		looked++;
-		ret = page_ancestors(s, tier, nr, plan);
-		if (ret) {
-			*cursor = nr;
-			return ret == -ENOBUFS ? ret : (int)(plan->n - first);
-		}
-		hawk_relax();
-	}
-	*cursor = nr;
-	return nr < end || plan->n > first ? (int)(plan->n - first) : -ENOENT;
 }
 
 /* ---- collecting ---- */

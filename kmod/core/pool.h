@@ -8,10 +8,10 @@
  *				hawk_pool_open(); read the records, hawk_pool_load() each,
  *				hawk_pool_loaded()
  *	a space is made		for each persistent tier and each hawk_pool_next_orphan() read
- *				record and headers, hawk_space_adopt(); hawk_space_prune()
+ *				record and headers, hawk_space_adopt(); hawk_space_settle()
  *	hawk_space_grow()	if hawk_grant_record() says so, that record is to be durable
  *				before hawk_space_grown()
- *	from time to time	hawk_keep_ancestors(), carry its moves out;
+ *	from time to time	if hawk_keep_lacks(): hawk_keep_ancestors(), carry its moves out;
  *				hawk_keep_collect(); flush; write what it gave
  *	a chunk is dirty	if hawk_pool_chunk_kept() write its record with @kept false,
  *				discard the chunk, hawk_tier_clean()
@@ -86,24 +86,26 @@ int hawk_space_adopt(struct hawk_space *s, u32 tier, const struct hawk_record *r
 		     const u8 *headers, u64 now);
 
 /**
- * hawk_space_prune() - drop what was found and has lost its parent
+ * hawk_space_settle() - tell what was found and is out of reach
  * @s: the space, when all its chunks have been adopted and before it is used
  *
- * A block whose parent is known by key and not there, or whose parent is dropped, can be
- * found by nobody who goes along the chain.  Time is linear in the blocks of the space.
+ * A block whose parent is known by key and not there, or out of reach itself, is found by
+ * nobody who goes along the chain.  It is the first one to be forgotten when room is needed,
+ * and until then stays on flash: the parent may come back, with its pool, when its chunk can
+ * be read again, or computed anew.  Time is linear in the blocks of the space.
  * May sleep.
- * Return: 0 or -ENOMEM: none was dropped.
+ * Return: 0 or -ENOMEM: nothing was told.
  */
-int hawk_space_prune(struct hawk_space *s);
+int hawk_space_settle(struct hawk_space *s);
 
 /**
- * struct hawk_recovery - what hawk_space_adopt() and hawk_space_prune() found
+ * struct hawk_recovery - what hawk_space_adopt() and hawk_space_settle() found
  * @chunks: chunks adopted
  * @slots: slots looked at
- * @blocks: blocks that can be used again
+ * @blocks: blocks that can be used again, those of @no_parent too
  * @corrupt: headers that are not whole or not of their slot
  * @stale: blocks of which a younger one has the key
- * @no_parent: blocks dropped because their parent is missing
+ * @no_parent: blocks that are out of reach because a parent is missing: the first to go
  * @no_room: blocks dropped for want of a place in the space's tables
  */
 struct hawk_recovery {
@@ -145,22 +147,25 @@ bool hawk_pool_chunk_kept(struct hawk_engine *e, u32 tier, u32 chunk);
 /** hawk_keep_due() - has a header changed since it was last collected?  A hint. */
 bool hawk_keep_due(struct hawk_space *s, u32 tier);
 
+/** hawk_keep_lacks() - is there work for hawk_keep_ancestors()?  A hint. */
+bool hawk_keep_lacks(struct hawk_space *s);
+
 /**
  * hawk_keep_ancestors() - have the blocks before those on flash written too
  * @s: the space
- * @tier: tier id
- * @cursor: where to go on; 0 to begin
+ * @cursor: how far this round is; 0 to begin
+ * @now: present time, nanoseconds
  * @plan: receives the writes
  *
- * A hot prefix may never leave host memory, and all that follows it on flash would be lost
- * with it.  So before the headers of blocks are collected, those of the blocks before them
- * that are on no flash are written as well, pinned or not; they stay where they are.  Looks at a
- * bounded number of pages per call.
+ * A hot prefix may never leave host memory, and nobody would find what follows it on flash
+ * after a restart.  So the blocks before those that are kept are written as well, pinned or
+ * not; they stay where they are.  What is refused for want of room or budget is tried again
+ * in the next round.  Looks at a bounded number of blocks per call.
  *
- * Return: number of moves added; -ENOBUFS: as for alloc, the plan may have moves; -ENOENT:
- * all have been looked at, none was added.
+ * Return: number of moves added, the round goes on; -ENOBUFS: as for alloc, the plan may have
+ * moves; -ENOENT: the round is over, no move was added.
  */
-int hawk_keep_ancestors(struct hawk_space *s, u32 tier, u32 *cursor, struct hawk_plan *plan);
+int hawk_keep_ancestors(struct hawk_space *s, u32 *cursor, u64 now, struct hawk_plan *plan);
 
 /**
  * hawk_keep_collect() - headers that have changed

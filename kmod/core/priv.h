@@ -378,6 +378,11 @@ struct hawk_space {
 	u32 sinks;		/* of elastic residency, read without a lock */
 	u32 window;		/* likewise */
 	struct hawk_identity *identity;	/* whom chunks of pools are kept for, NULL: nobody */
+	u64 *before;		/* ancestor.c: bit per block, atomic; NULL: nothing is kept */
+	u64 *lacking;		/* likewise */
+	u32 lacks;		/* hint: a bit of @lacking is set */
+	bool lacking_round;	/* hint: a round has begun and not ended */
+	u32 lacking_at;		/* word where the next round goes on (hint) */
 	u64 restored;		/* LIDs given to blocks found on flash */
 	struct hawk_recovery found;	/* both: written while nobody else uses the space */
 	struct hawk_promote *promote;	/* NULL: it has no flash */
@@ -528,6 +533,15 @@ void hawk_pool_orphan(struct hawk_tier *t, u32 chunk);
 void hawk_pool_unlist(struct hawk_pool *p, u32 chunk);
 void hawk_pool_free(struct hawk_tier *t, u32 nchunks);
 
+/* ancestor.c */
+int hawk_ancestor_create(struct hawk_space *s);
+void hawk_ancestor_destroy(struct hawk_space *s);
+void hawk_ancestor_set(struct hawk_space *s, u32 nr);
+void hawk_ancestor_after(struct hawk_space *s, const struct hawk_block *blk);
+void hawk_ancestor_lost(struct hawk_space *s, const struct hawk_block *blk);
+void hawk_ancestor_end(struct hawk_space *s, u32 nr);
+bool hawk_ancestor_is(const struct hawk_space *s, const struct hawk_block *blk);
+
 /* keep.c */
 int hawk_keep_create(struct hawk_space *s, u32 tier);
 void hawk_keep_destroy(struct hawk_space *s, u32 tier);
@@ -639,6 +653,7 @@ struct hawk_want {
 	u32 flash;		/* flash tier whose turn it is, plus one; 0: not asked yet */
 	bool ahead;		/* writing ahead: displace nothing on flash */
 	bool spare;		/* a chunk drains: do not grow for it */
+	bool ancestor;		/* for others' sake: take no other ancestor's copy */
 	bool again;		/* there will be room after a move */
 	u8 held;		/* enum hawk_take: nothing else is left */
 	u32 asked[HAWK_REACHES];	/* bit masks of things */

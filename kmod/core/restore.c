@@ -192,8 +192,8 @@ int hawk_space_adopt(struct hawk_space *s, u32 tier, const struct hawk_record *r
 /* ---- parents ---- */
 
 /* In the table of parents, beside numbers of blocks */
-#define NO_PARENT	HAWK_NONE		/* it needs none: it stays */
-#define MISSING		(HAWK_NONE - 1)		/* it goes */
+#define NO_PARENT	HAWK_NONE		/* it needs none */
+#define MISSING		(HAWK_NONE - 1)		/* it is not there */
 #define ON_WAY		(HAWK_NONE - 2)		/* the search for its end has come by */
 
 static u32 parent_of(struct hawk_space *s, u32 nr)
@@ -208,6 +208,7 @@ static u32 parent_of(struct hawk_space *s, u32 nr)
 		return MISSING;
 	at = hawk_block_nr(s, up);
 	hawk_unlock(&hawk_bucket_of(s, up)->lock);
+	hawk_ancestor_set(s, at);
 	return at;
 }
 
@@ -230,20 +231,25 @@ static void resolve(u32 *up, u32 nr, u32 *path)
 		up[path[--n]] = next;
 }
 
-static void drop(struct hawk_space *s, u32 nr)
+/*
+ * The first to go when room is needed.  Not sooner: its parent may be in a chunk that could
+ * not be read just now, in a pool that is not added yet or beyond the quota; and if it is
+ * gone for good, whoever computes it again has all that follows.
+ */
+static void demote(struct hawk_space *s, u32 nr)
 {
 	struct hawk_block *blk = &s->block[nr];
 	u32 home = blk->home;
 
 	hawk_lock(&s->bucket[home].lock);
-	hawk_block_end(s, blk);
+	hawk_lru_del(s, blk);
+	hawk_store(&blk->atime, 0);
+	hawk_lru_restore(s, blk);
 	hawk_unlock(&s->bucket[home].lock);
-	hawk_map_reap(s, home);
-	s->found.blocks--;
 	s->found.no_parent++;
 }
 
-int hawk_space_prune(struct hawk_space *s)
+int hawk_space_settle(struct hawk_space *s)
 {
 	u32 i, n = s->max_blocks, *up, *path;
 
@@ -256,11 +262,15 @@ int hawk_space_prune(struct hawk_space *s)
 			up[i] = parent_of(s, i);
 			hawk_relax();
 		}
-		for (i = 0; i < n; i++)
+		for (i = 0; i < n; i++) {
 			resolve(up, i, path);
-		for (i = 0; i < n; i++)
+			hawk_relax();
+		}
+		for (i = 0; i < n; i++) {
 			if (up[i] == MISSING)
-				drop(s, i);
+				demote(s, i);
+			hawk_relax();
+		}
 	}
 	i = up && path;
 	hawk_table_free(up, n, sizeof(*up));

@@ -154,6 +154,7 @@ static void tables_free(struct hawk_space *s)
 		hawk_table_free(w->frame, (size_t)w->nslots * s->frames_per_chunk,
 				sizeof(*w->frame));
 	}
+	hawk_ancestor_destroy(s);
 	for (i = 0; s->bucket && i < s->nbuckets; i++)
 		hawk_lock_fini(&s->bucket[i].lock);
 	for (i = 0; s->shard && i < HAWK_INDEX_SHARDS; i++)

@@ -384,7 +384,7 @@ static void reader_keeps_flash(void **state)
 	i = HAWK_VT_FRAME(r.vt) / (HAWK_CHUNK_BYTES / BLOCK);
 	assert_int_equal(hawk_space_drain_start(f.s, f.flash, i), 0);
 	for (i = 0; i < 20; i++) {
-		ret = hawk_space_drain(f.s, f.flash, HAWK_DRAIN_DROP, host_plan(&f.h, HOST_PLAN),
+		ret = hawk_space_drain(f.s, f.flash, HAWK_DRAIN_DROP, f.now, host_plan(&f.h, HOST_PLAN),
 				       &busy);
 		assert_int_equal(ret, -EAGAIN);
 		assert_int_equal(busy, 1);	/* the reader may not have begun */
@@ -393,7 +393,7 @@ static void reader_keeps_flash(void **state)
 	}
 	hawk_block_read_end(f.s, &r, false);
 	while ((ret = hawk_space_drain(f.s, f.flash, HAWK_DRAIN_DROP,
-				       host_plan(&f.h, HOST_PLAN), &busy)) == -EAGAIN)
+				       f.now, host_plan(&f.h, HOST_PLAN), &busy)) == -EAGAIN)
 		host_run(&f.h);
 	assert_int_equal(ret, 0);
 	hawk_space_drain_cancel(f.s, f.flash);
@@ -477,10 +477,10 @@ static void reload_fails_meanwhile(void **state)
 		slot = i ? 0 : HAWK_VT_FRAME(r.vt) / (HAWK_CHUNK_BYTES / BLOCK);
 		assert_int_equal(hawk_space_drain_start(f.s, parts[i], slot), 0);
 		assert_int_equal(hawk_space_drain(f.s, parts[i], HAWK_DRAIN_DROP,
-						  host_plan(&f.h, HOST_PLAN), &busy), -EAGAIN);
+						  f.now, host_plan(&f.h, HOST_PLAN), &busy), -EAGAIN);
 		host_run(&f.h);
 		assert_int_equal(hawk_space_drain(f.s, parts[i], HAWK_DRAIN_DROP,
-						  host_plan(&f.h, HOST_PLAN), &busy), -EAGAIN);
+						  f.now, host_plan(&f.h, HOST_PLAN), &busy), -EAGAIN);
 		assert_int_equal(busy, 1);
 		host_run(&f.h);
 		hawk_space_drain_cancel(f.s, parts[i]);

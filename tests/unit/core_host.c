@@ -152,7 +152,7 @@ int host_space_writeback(struct hawk_space *s, u32 tier, u32 want, struct hawk_p
 	int ret;
 
 	do {
-		ret = hawk_space_writeback(s, tier, want, plan);
+		ret = hawk_space_writeback(s, tier, want, 0, plan);
 	} while (host_grew(s, ret));
 	return plan->n - first;
 }

@@ -242,7 +242,20 @@ static void former_owner_sees_nothing(void **state)
 	ph_free(&h);
 }
 
-/* A hole in a chain: what comes after it goes, what comes before stays. */
+/* Blocks that are found one after the other, up to the first that is not. */
+static u32 chain_hits(struct pool_host *h, struct hawk_space *s, u32 from, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n && ph_get(h, s, from + i) == 1; i++)
+		;
+	return i;
+}
+
+/*
+ * A hole in a chain: what comes after it is out of reach.  It is the first to go when room
+ * is needed, and not sooner: when the hole is filled all of it is there.
+ */
 static void children_without_parent(void **state)
 {
 	u8 key[HAWK_KEY_BYTES];
@@ -251,7 +264,7 @@ static void children_without_parent(void **state)
 
 	(void)state;
 	ph_format(&h, 6, 7);
-	assert_int_equal(ph_open(&h, 1), 0);
+	assert_int_equal(ph_open(&h, 2), 0);
 	s = ph_space(&h, "a");
 	put_all(&h, s, 0, 100, true);
 	put_all(&h, s, 200, 10, false);
@@ -263,15 +276,24 @@ static void children_without_parent(void **state)
 	ph_space_end(&h, s);
 	restart(&h);
 	s = ph_space(&h, "a");
-	assert_int_equal(found(s).blocks, 50);
+	assert_int_equal(found(s).blocks, 50 + 59 + 2);
 	assert_int_equal(found(s).no_parent, 59 + 2);
-	assert_int_equal(hits(&h, s, 0, 100), 40);
-	assert_int_equal(hits(&h, s, 200, 10), 10);
+	assert_int_equal(chain_hits(&h, s, 0, 100), 40);
 	ph_space_end(&h, s);
-	restart(&h);		/* and it stays so: their headers have gone */
+	restart(&h);
 	s = ph_space(&h, "a");
-	assert_int_equal(found(s).blocks, 50);
-	assert_int_equal(found(s).no_parent, 0);
+	assert_int_equal(found(s).no_parent, 59 + 2);
+	assert_int_equal(ph_put(&h, s, 40, 1, 39), 0);
+	assert_int_equal(chain_hits(&h, s, 0, 100), 100);
+	ph_write_all(&h, s);
+	ph_space_end(&h, s);
+	restart(&h);
+	s = ph_space(&h, "a");
+	assert_int_equal(found(s).no_parent, 2);
+	/* all of the flash is wanted: of those found, the two go first */
+	put_all(&h, s, 1000, 7 * PH_FPC - 110, false);
+	assert_int_equal(hits(&h, s, 300, 2), 0);
+	assert_true(hits(&h, s, 200, 10));
 	ph_space_end(&h, s);
 	ph_close(&h, true);
 	ph_free(&h);
@@ -311,6 +333,126 @@ static void hot_prefix_is_kept(void **state)
 	s = ph_space(&h, "a");
 	assert_int_equal(found(s).no_parent, 0);
 	assert_int_equal(hits(&h, s, 0, 41), 41);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
+/* One that is longer than what is written at a time, and longer than a page of headers. */
+static void long_hot_prefix_is_kept(void **state)
+{
+	struct hawk_space *s;
+	struct pool_host h;
+	u32 n;
+
+	(void)state;
+	ph_format(&h, 6, 16);
+	assert_int_equal(ph_open(&h, 3), 0);
+	h.plan.max = 8;
+	s = ph_space(&h, "a");
+	for (n = 0; n < 200; n++)
+		assert_int_equal(ph_put(&h, s, n, 1, n ? n - 1 : 0), 0);
+	for (n = 200; n < 3 * PH_FPC + 20; n++) {
+		assert_int_equal(ph_put(&h, s, n, 1, n == 200 ? 199 : n), 0);
+		assert_int_equal(hits(&h, s, 0, 200), 200);
+	}
+	assert_int_equal(HAWK_VT_TIER(hawk_space_translate(s, ph_lid(200, 1))), h.flash);
+	ph_ancestors(&h, s);
+	assert_false(hawk_keep_lacks(s));
+	host_check(s);
+	ph_space_end(&h, s);
+	restart(&h);
+	s = ph_space(&h, "a");
+	assert_int_equal(found(s).no_parent, 0);
+	assert_int_equal(chain_hits(&h, s, 0, 201), 201);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
+/* What stops it for a while does not stop it for good: a write fails, a space grows. */
+static void hot_prefix_is_kept_later(void **state)
+{
+	struct hawk_space *s;
+	struct pool_host h;
+	u32 n, cursor = 0;
+
+	(void)state;
+	ph_format(&h, 6, 17);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	for (n = 0; n < 40; n++)
+		assert_int_equal(ph_put(&h, s, n, 1, n ? n - 1 : 0), 0);
+	for (n = 40; n < PH_FPC + 20; n++) {
+		assert_int_equal(ph_put(&h, s, n, 1, n == 40 ? 39 : n), 0);
+		assert_int_equal(hits(&h, s, 0, 40), 40);
+	}
+	assert_true(hawk_keep_ancestors(s, &cursor, ++h.now, &h.plan) > 0);
+	for (n = 0; n < h.plan.n; n++) {
+		h.plan.move[n].result = n % 3 ? 0 : -EIO;
+		if (n % 3)
+			h.plan.move[n].crc = 0;
+		hawk_move_complete(&h.plan.move[n]);
+	}
+	h.plan.n = 0;
+	assert_true(hawk_keep_lacks(s));
+	s->win[h.flash].growing++;	/* as if another thread waited for a record */
+	cursor = 0;
+	hawk_keep_ancestors(s, &cursor, ++h.now, &h.plan);
+	s->win[h.flash].growing--;
+	ph_ancestors(&h, s);
+	assert_false(hawk_keep_lacks(s));
+	for (n = 0; n < 40; n++) {
+		struct hawk_block *blk;
+		u8 key[HAWK_KEY_BYTES];
+
+		ph_key(key, n);
+		blk = hawk_index_peek(s, key);
+		assert_true(blk && blk->flags & HAWK_BF_FLASH);
+		hawk_unlock(&s->bucket[blk->home].lock);
+	}
+	ph_space_kill(&h, s);
+	ph_close(&h, false);
+	ph_free(&h);
+}
+
+/*
+ * Flash is full of leased blocks: a block that is evicted does not get the place of a hot
+ * prefix's copy, without which what is there would be out of reach.
+ */
+static void hot_prefix_keeps_its_copies(void **state)
+{
+	u8 key[HAWK_KEY_BYTES];
+	struct hawk_ref ref;
+	struct hawk_space *s;
+	struct pool_host h;
+	u64 lid, vt;
+	u32 n;
+
+	(void)state;
+	ph_format(&h, 1, 18);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	for (n = 0; n < 2 * PH_FPC - 40; n++) {
+		assert_int_equal(ph_put(&h, s, n, 1, n == 40 ? 39 : n && n < 40 ? n - 1 : n), 0);
+		hits(&h, s, 0, n < 40 ? n : 40);
+	}
+	ph_ancestors(&h, s);
+	assert_false(hawk_keep_lacks(s));
+	for (n = 40; n < 2 * PH_FPC; n++) {
+		ph_key(key, n);
+		if (HAWK_VT_TIER(hawk_space_translate(s, ph_lid(n, 1))) == h.flash)
+			assert_int_equal(hawk_block_find(s, key, true, h.now, &lid, &vt, &ref), 0);
+	}
+	for (n = 1000; n < 1000 + 2 * PH_FPC; n++) {
+		assert_int_equal(ph_put(&h, s, n, 1, n), 0);
+		assert_int_equal(hits(&h, s, 0, 40), 40);
+	}
+	ph_space_end(&h, s);
+	restart(&h);
+	s = ph_space(&h, "a");
+	assert_int_equal(found(s).no_parent, 0);
+	assert_int_equal(chain_hits(&h, s, 0, 41), 41);
 	ph_space_end(&h, s);
 	ph_close(&h, true);
 	ph_free(&h);
@@ -573,6 +715,9 @@ int main(void)
 		cmocka_unit_test(former_owner_sees_nothing),
 		cmocka_unit_test(children_without_parent),
 		cmocka_unit_test(hot_prefix_is_kept),
+		cmocka_unit_test(long_hot_prefix_is_kept),
+		cmocka_unit_test(hot_prefix_is_kept_later),
+		cmocka_unit_test(hot_prefix_keeps_its_copies),
 		cmocka_unit_test(no_room_for_a_hot_prefix),
 		cmocka_unit_test(younger_version_counts),
 		cmocka_unit_test(no_more_than_the_quota),

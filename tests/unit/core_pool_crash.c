@@ -84,7 +84,7 @@ static void put_new(u32 sp, u32 n)
 
 static void write_some(u32 sp)
 {
-	int ret = hawk_space_writeback(w.s[sp], w.h.dram, below(1025), &w.h.plan);
+	int ret = hawk_space_writeback(w.s[sp], w.h.dram, below(1025), w.h.now, &w.h.plan);
 
 	ph_run(&w.h);
 	ph_grew(&w.h, w.s[sp], ret);
@@ -123,7 +123,7 @@ static void drain_one(u32 sp)
 	if (slot == HAWK_NONE || hawk_space_drain_start(s, w.h.flash, slot))
 		return;
 	for (n = 0; n < 100; n++) {
-		ret = hawk_space_drain(s, w.h.flash, HAWK_DRAIN_DROP, &w.h.plan, &busy);
+		ret = hawk_space_drain(s, w.h.flash, HAWK_DRAIN_DROP, w.h.now, &w.h.plan, &busy);
 		ph_run(&w.h);
 		if (!ph_grew(&w.h, s, ret) && ret != -EAGAIN)
 			break;

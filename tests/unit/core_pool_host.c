@@ -270,7 +270,7 @@ static void adopt(struct pool_host *h, struct hawk_space *s)
 		hawk_space_adopt(s, h->flash, &r, h->d.now + hawk_header_off(&h->super, c),
 				 ++h->now);
 	}
-	assert_int_equal(hawk_space_prune(s), 0);
+	assert_int_equal(hawk_space_settle(s), 0);
 	host_check(s);
 }
 
@@ -323,7 +323,7 @@ void ph_ancestors(struct pool_host *h, struct hawk_space *s)
 	int ret;
 
 	do {
-		ret = hawk_keep_ancestors(s, h->flash, &cursor, &h->plan);
+		ret = hawk_keep_ancestors(s, &cursor, ++h->now, &h->plan);
 		ph_run(h);
 		assert_true(rounds++ < 1000);
 	} while (ph_grew(h, s, ret) || ret >= 0);
@@ -380,7 +380,7 @@ void ph_write_all(struct pool_host *h, struct hawk_space *s)
 	int ret, idle = 0;
 
 	while (idle < 4) {
-		ret = hawk_space_writeback(s, h->dram, 1024, &h->plan);
+		ret = hawk_space_writeback(s, h->dram, 1024, h->now, &h->plan);
 		idle = ret || h->plan.n ? 0 : idle + 1;
 		ph_run(h);
 		ph_grew(h, s, ret);

@@ -717,7 +717,7 @@ static void op_shrink(struct model *m)
 	if (flags)
 		leases_void(m);
 	do {
-		ret = hawk_space_drain(m->s, tier, flags, plan, &busy);
+		ret = hawk_space_drain(m->s, tier, flags, t.now, plan, &busy);
 	} while (host_grew(m->s, ret));
 	if (!ret) {
 		EXPECT(!busy);

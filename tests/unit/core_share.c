@@ -114,7 +114,7 @@ static void blocks_move_to_flash(void **state)
 	slot = slot_of(&f, 0);
 	assert_int_equal(hawk_space_drain_start(f.s, HOST, 2), -ENOENT);
 	assert_int_equal(hawk_space_drain_start(f.s, 7, 0), -ENOENT);
-	assert_int_equal(hawk_space_drain(f.s, HOST, 0, host_plan(&f.h, 1), &busy), -ENOENT);
+	assert_int_equal(hawk_space_drain(f.s, HOST, 0, f.now, host_plan(&f.h, 1), &busy), -ENOENT);
 	assert_int_equal(hawk_space_drain_start(f.s, HOST, slot), 0);
 	assert_int_equal(hawk_space_drain_start(f.s, HOST, !slot), -EBUSY);
 	assert_int_equal(drain(&f, f.s, HOST, 0, &busy), 0);
@@ -237,12 +237,12 @@ static void in_somebodys_hands(void **state)
 	frame = hawk_res_pop(f.s, b, HOST);
 	hawk_unlock(&b->lock);
 	assert_int_equal(hawk_space_drain_start(f.s, HOST, 0), 0);
-	assert_int_equal(hawk_space_drain(f.s, HOST, 0, host_plan(&f.h, 4), &busy), -EAGAIN);
+	assert_int_equal(hawk_space_drain(f.s, HOST, 0, f.now, host_plan(&f.h, 4), &busy), -EAGAIN);
 	assert_int_equal(busy, 0);
 	hawk_lock(&b->lock);
 	hawk_res_push(f.s, b, HOST, frame);
 	hawk_unlock(&b->lock);
-	assert_int_equal(hawk_space_drain(f.s, HOST, 0, host_plan(&f.h, 4), &busy), 0);
+	assert_int_equal(hawk_space_drain(f.s, HOST, 0, f.now, host_plan(&f.h, 4), &busy), 0);
 	host_check(f.s);
 	hawk_space_drain_finish(f.s, HOST, NULL);
 	fix_fini(&f);

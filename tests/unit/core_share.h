@@ -122,7 +122,7 @@ static inline int drain(struct fix *f, struct hawk_space *s, u32 tier, u32 flags
 	int ret;
 
 	for (;;) {
-		ret = hawk_space_drain(s, tier, flags, host_plan(&f->h, HOST_PLAN), busy);
+		ret = hawk_space_drain(s, tier, flags, f->now, host_plan(&f->h, HOST_PLAN), busy);
 		if (!host_grew(s, ret) && ret != -EAGAIN)
 			return ret;
 		assert_true(tries++ < 100);

@@ -270,7 +270,7 @@ static void drain_all(struct fix *f, u32 tier)
 		assert_int_equal(hawk_space_drain_start(f->s, tier, slot), 0);
 		do {
 			ret = hawk_space_drain(f->s, tier, HAWK_DRAIN_DROP,
-					       host_plan(&f->h, HOST_PLAN), &busy);
+					       f->now, host_plan(&f->h, HOST_PLAN), &busy);
 			host_run(&f->h);
 		} while (ret == -EAGAIN || host_grew(f->s, ret));
 		assert_int_equal(ret, 0);

@@ -237,7 +237,7 @@ static void op_drain(struct worker *w, u64 now)
 		goto out_unlock;
 	for (looks = 0; ret && looks < DRAIN_LOOKS; looks++) {
 		do {
-			ret = hawk_space_drain(t.s, tier, 0, plan(w), &busy);
+			ret = hawk_space_drain(t.s, tier, 0, 1, plan(w), &busy);
 			plan_run(w);
 		} while (grew(w, t.s, ret));
 		CHECK(ret == 0 || ret == -EAGAIN || (ret == -EBUSY && busy));
@@ -434,7 +434,7 @@ static void op_any(struct worker *w)
 		break;
 	case 14:
 		do {
-			ret = hawk_space_writeback(t.s, 0, 512, plan(w));
+			ret = hawk_space_writeback(t.s, 0, 512, 1, plan(w));
 			plan_run(w);
 		} while (grew(w, t.s, ret));
 		break;

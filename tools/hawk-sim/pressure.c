@@ -225,7 +225,7 @@ static void drain_step(struct sim_space *sp, u32 tier)
 	sim.touched[sp - sim.space] = true;
 	if (drop)
 		leases_waived(sp, tier, d->slot, true);
-	ret = hawk_space_drain(sp->s, tier, drop ? HAWK_DRAIN_DROP : 0, plan, &busy);
+	ret = hawk_space_drain(sp->s, tier, drop ? HAWK_DRAIN_DROP : 0, sim.now, plan, &busy);
 	CALLED(drain, ret);
 	sim_note("drain", -1, sp - sim.space, -1, tier, ret, (u64)plan->n << 32 | busy);
 	if (drop) {

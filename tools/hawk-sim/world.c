@@ -374,7 +374,7 @@ void world_keep(void)
 	if (!plan)
 		return;
 	sim.touched[sp - sim.space] = true;
-	n = hawk_space_writeback(sp->s, sim_below(HAWK_TIERS_MAX), sim_below(1025), plan);
+	n = hawk_space_writeback(sp->s, sim_below(HAWK_TIERS_MAX), sim_below(1025), sim.now, plan);
 	CALLED(writeback, n < 0 ? n : 0);
 	sim_note("writeback", -1, sp - sim.space, -1, plan->n, n, 0);
 	EXPECT(n == -ENOBUFS || n == (int)plan->n);
