@@ -31,8 +31,12 @@ FIGURES = {
     "hitrate_vs_global_lru": ("native", "hitrate", 0.988, "global LRU, 5,000 blocks"),
     "hitrate_vs_global_lru_10k": ("native", "hitrate", None, "global LRU, 10,000 blocks"),
     "hitrate_vs_global_lru_30k": ("native", "hitrate", None, "global LRU, 30,000 blocks"),
-    "reload_vs_fio": ("native", "reload", 0.85, "fio io_uring, 128 KiB"),
-    "reload_vs_fio_1m": ("native", "reload", 0.85, "fio io_uring, 1 MiB"),
+    "reload_vs_fio_64k": ("native", "reload", 0.95, "fio io_uring, 64 KiB"),
+    "reload_vs_fio": ("native", "reload", 0.95, "fio io_uring, 128 KiB"),
+    "reload_vs_fio_1m": ("native", "reload", 0.95, "fio io_uring, 1 MiB"),
+    "reload_cpu_vs_fio_64k": ("native", "reload", 1.0, "its CPU time, 64 KiB"),
+    "reload_cpu_vs_fio": ("native", "reload", 1.0, "its CPU time, 128 KiB"),
+    "reload_cpu_vs_fio_1m": ("native", "reload", 1.0, "its CPU time, 1 MiB"),
     "rollback_vs_block_free": ("native", "rollback", 50, "blocks freed through the allocator"),
     "gather_vs_per_row": ("native", "gather", 2, "a call per row and candidate, from flash"),
     "gather_vs_per_row_dram": ("native", "gather", None, "the same from DRAM"),
@@ -48,11 +52,17 @@ FIGURES = {
     "get_vs_redis_128k": ("vm", "get", 5, "Redis GET, 128 KiB"),
     "get_vs_redis_1m": ("vm", "get", 5, "Redis GET, 1 MiB"),
     "handoff_same_host_vs_copy": ("vm", "handoff", 50, "memcpy of the KV bytes of 64k tokens"),
-    "reload_vs_fio_vm": ("vm", "reload", 0.85, "fio io_uring, 128 KiB, NVMe"),
+    "reload_vs_fio_vm_64k": ("vm", "reload", 0.95, "fio io_uring, 64 KiB, NVMe"),
+    "reload_vs_fio_vm": ("vm", "reload", 0.95, "fio io_uring, 128 KiB, NVMe"),
+    "reload_vs_fio_vm_1m": ("vm", "reload", 0.95, "fio io_uring, 1 MiB, NVMe"),
+    "reload_cpu_vs_fio_vm_64k": ("vm", "reload", 1.0, "CPU time with fio, 64 KiB, NVMe"),
+    "reload_cpu_vs_fio_vm": ("vm", "reload", 1.0, "CPU time with fio, 128 KiB, NVMe"),
+    "reload_cpu_vs_fio_vm_1m": ("vm", "reload", 1.0, "CPU time with fio, 1 MiB, NVMe"),
 }
-LOWER_IS_BETTER = ("ns", "us", "ms", "s")
+LOWER_IS_BETTER = ("ns", "us", "ms", "s", "ms/GB")
 DEPTHS = (4, 16, 32, 64, 128)
 FLASH_MIB = {"native": 1024, "vm": 256}
+RELOAD_BLOCKS = {"_64k": 64 << 10, "": 128 << 10, "_1m": 1 << 20}
 VM_TIMEOUT = 480
 
 
@@ -195,43 +205,83 @@ def bench_hitrate(b):
         b.run("hitrate", stdin=flat)
 
 
-def fio_rate(path, block, mib, depth, seconds):
-    """MB/s of random reads."""
+class Cpu:
+    """Seconds of CPU time of a child process, or of the whole machine where the kernel's
+    own threads do part of the work and nothing else runs."""
+
+    def __init__(self, whole):
+        self.whole = whole
+
+    def now(self):
+        if not self.whole:
+            return sum(os.times()[2:4])
+        times = [int(t) for t in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+        idle = times[3] + times[4]
+        return os.cpu_count() * time.monotonic() - idle / os.sysconf("SC_CLK_TCK")
+
+
+def fio(path, block, mib, depth, cpu, *limits):
+    """Random reads: MB/s, bytes, CPU seconds of all of fio."""
+    before = cpu.now()
     out = subprocess.run(
         ["fio", "--name=reload", f"--filename={path}", "--rw=randread", f"--bs={block}",
          "--ioengine=io_uring", "--direct=1", f"--iodepth={depth}", f"--size={mib}M",
-         f"--runtime={seconds}", "--time_based", "--output-format=json"],
-        stdout=subprocess.PIPE, text=True, check=True).stdout
-    return json.loads(out[out.index("{"):])["jobs"][0]["read"]["bw_bytes"] / 1e6
+         *limits, "--output-format=json"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    read = json.loads(out[out.index("{"):])["jobs"][0]["read"]
+    return read["bw_bytes"] / 1e6, read["io_bytes"], cpu.now() - before
 
 
-def best_depth(path, block, mib, seconds):
-    rates = {d: fio_rate(path, block, mib, d, seconds) for d in DEPTHS}
-    say("  fio by depth: " + ", ".join(f"{d}: {r:.0f} MB/s" for d, r in rates.items()))
-    return max(rates, key=rates.get)
+class Fio:
+    """fio on one file, at the depth that it does best at."""
+
+    def __init__(self, path, block, mib, seconds, whole):
+        self.where = (path, block, mib)
+        self.cpu = Cpu(whole)
+        self.limits = (f"--runtime={seconds}", "--time_based")
+        rates = {d: fio(*self.where, d, self.cpu, *self.limits)[0] for d in DEPTHS}
+        say("  fio by depth: " + ", ".join(f"{d}: {r:.0f} MB/s" for d, r in rates.items()))
+        self.depth = max(rates, key=rates.get)
+        one = [fio(*self.where, 1, self.cpu, f"--io_size={block}")[2] for _ in range(3)]
+        self.start = statistics.median(one)     # CPU seconds of its start and end
+
+    def measure(self):
+        """MB/s and ms of CPU time for each GB."""
+        rate, nbytes, cpu = fio(*self.where, self.depth, self.cpu, *self.limits)
+        return rate, (cpu - self.start) * 1e12 / nbytes
 
 
-def reload_pairs(b, name, path, block, *args):
-    """Passes of the reload program and fio on the same file in turns."""
-    mib = FLASH_MIB[FIGURES[name][0]]
-    seconds = 1 if b.args.quick else 2
-    say(f"  {name}: writing {mib} MiB to {path}")
+def reload_pairs(b, names, path, block, *args):
+    """Passes of the reload program and fio on the same file in turns; names: of the rate,
+    of the CPU time."""
+    where = FIGURES[names[0]][0]
+    mib = FLASH_MIB[where]
+    say(f"  {names[0]}: writing {mib} MiB to {path}")
     write_whole(path, mib)
     argv = [b.path("reload"), "-b", str(block), "-s", str(mib), "-f", str(path), *args]
     with subprocess.Popen(argv, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
         if p.stdout.readline() != "ready\n":
             raise BenchError("reload could not fill its space; its message is above")
-        depth = best_depth(path, block, mib, seconds)
-        b.notes[name] = f"fio at depth {depth}"
+        peer = Fio(path, block, mib, 1 if b.args.quick else 2, where == "vm")
         for _ in range(b.runs(5)):
             p.stdin.write("\n")
             p.stdin.flush()
-            line = p.stdout.readline()
-            if not line:
+            lines = [p.stdout.readline() for _ in names]
+            if not all(lines):
                 raise BenchError("reload failed; its message is above")
-            b.take(line, name)
-            b.add(name, "peer", fio_rate(path, block, mib, depth, seconds), "MB/s")
+            for name, line, value in zip(names, lines, peer.measure()):
+                b.notes[name] = f"fio at depth {peer.depth}"
+                b.take(line, name)
+                b.add(name, "peer", value, b.units[name])
         p.stdin.close()
+
+
+def reload_blocks(b, path, where, *args):
+    """All block sizes of which a figure is wanted."""
+    suffix = "_vm" if where == "vm" else ""
+    for size, block in RELOAD_BLOCKS.items():
+        names = [f"reload{what}_vs_fio{suffix}{size}" for what in ("", "_cpu")]
+        if any(n in b.names for n in names):
+            reload_pairs(b, names, path, block, *args)
 
 
 def write_whole(path, mib):
@@ -246,9 +296,7 @@ def write_whole(path, mib):
 def bench_reload(b):
     path = b.build / "bench" / "flash.img"
     try:
-        for name, block in (("reload_vs_fio", 128 << 10), ("reload_vs_fio_1m", 1 << 20)):
-            if name in b.names:
-                reload_pairs(b, name, path, block)
+        reload_blocks(b, path, "native")
     finally:
         path.unlink(missing_ok=True)
 
@@ -322,7 +370,7 @@ def bench_vm_handoff(b):
 
 
 def bench_vm_reload(b):
-    reload_pairs(b, "reload_vs_fio_vm", "/dev/nvme0n1", 128 << 10, "-u", "dev:")
+    reload_blocks(b, "/dev/nvme0n1", "vm", "-u", "dev:")
 
 
 NATIVE = {"translate": bench_translate, "alloc": bench_alloc, "hitrate": bench_hitrate,
