@@ -19,7 +19,7 @@
  * there is final.  So nobody can make others lose a block, and one bad block of a
  * transfer is no more than one.
  *
- *	start -> hawk_io_end() -> hawk_gather_io_work() -> done
+ *	start -> hawk_io_end() -> hawk_gather_io_end() -> done
  *	              ^                  |
  *	              +------ again -----+
  */
@@ -47,7 +47,7 @@ static struct bio_vec *hawk_gather_bv(const struct hawk_gather_call *c, u32 at)
 	return c->bv + at * (c->as->info.block_bytes >> PAGE_SHIFT);
 }
 
-static void hawk_gather_io_work(struct work_struct *work);
+static void hawk_gather_io_end(struct hawk_io *io);
 
 static void hawk_gather_run_init(struct hawk_gather_call *c, struct hawk_gather_io *gio, u32 at,
 				 u32 n)
@@ -58,7 +58,7 @@ static void hawk_gather_run_init(struct hawk_gather_call *c, struct hawk_gather_
 	gio->again = HAWK_NONE;
 	gio->io.as = c->as;
 	gio->io.move.kind = HAWK_MOVE_READ;
-	INIT_WORK(&gio->io.work, hawk_gather_io_work);
+	gio->io.end = hawk_gather_io_end;
 }
 
 /* Blocks of a transfer at most: it passes the link as a whole. */
@@ -343,9 +343,9 @@ static void hawk_gather_cpu(struct hawk_gather_io *gio, const struct hawk_cpu_ti
 }
 
 /* A transfer has ended. */
-static void hawk_gather_io_work(struct work_struct *work)
+static void hawk_gather_io_end(struct hawk_io *io)
 {
-	struct hawk_gather_io *gio = container_of(work, struct hawk_gather_io, io.work);
+	struct hawk_gather_io *gio = container_of(io, struct hawk_gather_io, io);
 	struct hawk_cpu_time t = hawk_cpu_begin();
 	struct hawk_gather_call *c = gio->c;
 	u32 at = gio->at;

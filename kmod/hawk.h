@@ -818,7 +818,8 @@ enum hawk_stage {
  * @bytes: to be moved: those of a block, or of several by a gather
  * @ret: bytes moved or a negative errno, set by the one who ends the I/O
  * @start: when it began, nanoseconds
- * @work: ends it where sleeping is allowed
+ * @ended: in the list of those whose I/O is over
+ * @end: ends it where sleeping is allowed
  * @iocb: of the block tier
  * @node: in a batch of transfers to be submitted
  * @flash: to this tier
@@ -838,7 +839,8 @@ struct hawk_io {
 	u32 bytes;
 	long ret;
 	u64 start;
-	struct work_struct work;
+	struct llist_node ended;
+	void (*end)(struct hawk_io *io);
 	struct kiocb iocb;
 	struct list_head node;
 	struct hawk_mem *flash;

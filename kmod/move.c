@@ -5,7 +5,12 @@
  *	hawk_plan_start()	takes the moves out of a plan
  *	 hawk_submit()		I/O of block tiers, or a copy in place, or a stage (stage.c)
  *	hawk_io_end()		I/O is over (any context): to the workqueue
- *	hawk_io_work()		checksum, tell the engine, wake who waits
+ *	 hawk_io_ended_work()	all that a CPU has been told of meanwhile:
+ *	 io->end		checksum, tell the engine, wake who waits
+ *
+ * A drive tells the CPU that submitted, and one worker for each CPU keeps up with it: a
+ * work item for each block would wake as many workers as there are blocks, and they would
+ * take the CPUs from each other.
  *
  * The checksum of a block is taken when it has been written and compared when it
  * has been read: a reload gives the bytes of the eviction, or fails.
@@ -20,6 +25,7 @@
 #include <linux/crc32c.h>
 #include <linux/highmem.h>
 #include <linux/ktime.h>
+#include <linux/llist.h>
 #include <linux/mempool.h>
 #include <linux/slab.h>
 
@@ -28,8 +34,30 @@
 static struct kmem_cache *hawk_io_cache;
 static mempool_t *hawk_io_pool;
 
+/**
+ * struct hawk_io_ended - moves whose I/O has ended, as a CPU was told
+ * @list: hawk_io.ended, the latest first
+ * @work: ends them
+ */
+struct hawk_io_ended {
+	struct llist_head list;
+	struct work_struct work;
+};
+
+static DEFINE_PER_CPU(struct hawk_io_ended, hawk_io_ended);
+
+static void hawk_io_ended_work(struct work_struct *work);
+
 int hawk_move_init(void)
 {
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct hawk_io_ended *e = per_cpu_ptr(&hawk_io_ended, cpu);
+
+		init_llist_head(&e->list);
+		INIT_WORK(&e->work, hawk_io_ended_work);
+	}
 	hawk_io_cache = KMEM_CACHE(hawk_io, 0);
 	if (!hawk_io_cache)
 		return -ENOMEM;
@@ -196,9 +224,8 @@ static void hawk_io_finish(struct hawk_io *io, const struct hawk_cpu_time *t)
 	hawk_as_put(as);
 }
 
-static void hawk_io_work(struct work_struct *work)
+static void hawk_move_end(struct hawk_io *io)
 {
-	struct hawk_io *io = container_of(work, struct hawk_io, work);
 	struct hawk_cpu_time t;
 
 	io->move.result = hawk_io_result(io);
@@ -207,6 +234,19 @@ static void hawk_io_work(struct work_struct *work)
 		return;
 	hawk_io_account(io);
 	hawk_io_finish(io, &t);
+}
+
+static void hawk_io_ended_work(struct work_struct *work)
+{
+	struct hawk_io_ended *e = container_of(work, struct hawk_io_ended, work);
+	struct llist_node *list = llist_reverse_order(llist_del_all(&e->list));
+	struct hawk_io *io, *next;
+
+	/* It may be freed, or under way again, as soon as it has been ended. */
+	llist_for_each_entry_safe(io, next, list, ended) {
+		io->end(io);
+		cond_resched();
+	}
 }
 
 /**
@@ -218,8 +258,11 @@ static void hawk_io_work(struct work_struct *work)
  */
 void hawk_io_end(struct hawk_io *io, long ret)
 {
+	struct hawk_io_ended *e = raw_cpu_ptr(&hawk_io_ended);	/* any will do */
+
 	io->ret = ret;
-	queue_work(hawk_dev.wq, &io->work);
+	if (llist_add(&io->ended, &e->list))
+		queue_work(hawk_dev.wq, &e->work);
 }
 
 /* ---- the start of a move ---- */
@@ -315,7 +358,7 @@ static struct hawk_io *hawk_io_create(struct hawk_as *as, struct hawk_job *job,
 	io->taken = false;
 	io->stage = HAWK_STAGE_NONE;
 	io->start = ktime_get_ns();
-	INIT_WORK(&io->work, hawk_io_work);
+	io->end = hawk_move_end;
 	return io;
 }
 

@@ -6,7 +6,7 @@
  *	READ	FLASH, STORE into the destination frame
  *	COPY	FETCH the source frame, STORE into the destination frame
  *
- * Each stage ends in hawk_io_end(), and hawk_io_work() starts the next one.  The
+ * Each stage ends in hawk_io_end(), and hawk_move_end() starts the next one.  The
  * checksum is that of the staging pages: what the driver has fetched, and what it is
  * given to store.
  */
