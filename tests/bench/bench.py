@@ -62,6 +62,7 @@ FIGURES = {
 LOWER_IS_BETTER = ("ns", "us", "ms", "s", "ms/GB")
 DEPTHS = (4, 16, 32, 64, 128)
 FLASH_MIB = {"native": 1024, "vm": 256}
+VM_NVME_BPS = "32M"     # what an emulated CPU can check the bytes of
 RELOAD_BLOCKS = {"_64k": 64 << 10, "": 128 << 10, "_1m": 1 << 20}
 VM_TIMEOUT = 480
 
@@ -87,6 +88,8 @@ def parse_args():
     parser.add_argument("--runs", type=int, default=0, help="runs of each side (default: 7, or 5 "
                         "in the VM and for reload)")
     parser.add_argument("--kernel", default="6.1", help="kernel of the VM (default: 6.1)")
+    parser.add_argument("--nvme-bps", default=VM_NVME_BPS, metavar="SIZE", help="read limit of "
+                        f"the VM's NVMe drive in bytes/s; 0: none (default: {VM_NVME_BPS})")
     parser.add_argument("--json", metavar="FILE", help="result file (default: DIR/bench.json)")
     parser.add_argument("--list", action="store_true", help="list the figures and stop")
     parser.add_argument("--guest", metavar="FILE", help=argparse.SUPPRESS)
@@ -205,49 +208,77 @@ def bench_hitrate(b):
         b.run("hitrate", stdin=flat)
 
 
-class Cpu:
-    """Seconds of CPU time of a child process, or of the whole machine where the kernel's
-    own threads do part of the work and nothing else runs."""
-
-    def __init__(self, whole):
-        self.whole = whole
-
-    def now(self):
-        if not self.whole:
-            return sum(os.times()[2:4])
-        times = [int(t) for t in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
-        idle = times[3] + times[4]
-        return os.cpu_count() * time.monotonic() - idle / os.sysconf("SC_CLK_TCK")
+FIO = ("fio", "--name=reload", "--rw=randread", "--ioengine=io_uring", "--direct=1",
+       "--output-format=json")
 
 
-def fio(path, block, mib, depth, cpu, *limits):
-    """Random reads: MB/s, bytes, CPU seconds of all of fio."""
-    before = cpu.now()
-    out = subprocess.run(
-        ["fio", "--name=reload", f"--filename={path}", "--rw=randread", f"--bs={block}",
-         "--ioengine=io_uring", "--direct=1", f"--iodepth={depth}", f"--size={mib}M",
-         *limits, "--output-format=json"], stdout=subprocess.PIPE, text=True, check=True).stdout
+def fio(*args):
+    """MB/s and bytes read."""
+    out = subprocess.run([*FIO, *args], stdout=subprocess.PIPE, text=True, check=True).stdout
     read = json.loads(out[out.index("{"):])["jobs"][0]["read"]
-    return read["bw_bytes"] / 1e6, read["io_bytes"], cpu.now() - before
+    return read["bw_bytes"] / 1e6, read["io_bytes"]
 
 
 class Fio:
     """fio on one file, at the depth that it does best at."""
 
-    def __init__(self, path, block, mib, seconds, whole):
-        self.where = (path, block, mib)
-        self.cpu = Cpu(whole)
-        self.limits = (f"--runtime={seconds}", "--time_based")
-        rates = {d: fio(*self.where, d, self.cpu, *self.limits)[0] for d in DEPTHS}
+    def __init__(self, path, block, mib, seconds):
+        self.args = (f"--filename={path}", f"--bs={block}", f"--size={mib}M")
+        self.seconds = seconds
+        rates = {}
+        for self.depth in DEPTHS:
+            rates[self.depth] = fio(*self.timed(seconds))[0]
         say("  fio by depth: " + ", ".join(f"{d}: {r:.0f} MB/s" for d, r in rates.items()))
         self.depth = max(rates, key=rates.get)
-        one = [fio(*self.where, 1, self.cpu, f"--io_size={block}")[2] for _ in range(3)]
-        self.start = statistics.median(one)     # CPU seconds of its start and end
+        self.start = statistics.median(
+            self.cpu(lambda: fio(*self.args, f"--io_size={block}"))[0] for _ in range(3))
+
+    def timed(self, seconds):
+        return (*self.args, "--time_based", f"--runtime={seconds}", f"--iodepth={self.depth}")
+
+    @staticmethod
+    def cpu(function):
+        """CPU seconds of the children that @function waits for, and what it returns."""
+        before = os.times()
+        value = function()
+        after = os.times()
+        return sum(after[2:4]) - sum(before[2:4]), value
 
     def measure(self):
-        """MB/s and ms of CPU time for each GB."""
-        rate, nbytes, cpu = fio(*self.where, self.depth, self.cpu, *self.limits)
+        """MB/s and ms of CPU time for each GB, without fio's start and end."""
+        cpu, (rate, nbytes) = self.cpu(lambda: fio(*self.timed(self.seconds)))
         return rate, (cpu - self.start) * 1e12 / nbytes
+
+
+class DriveFio(Fio):
+    """On a whole drive of a machine on which nothing else runs: CPU time is all that it was
+    not idle, the kernel's own threads included, between two moments while fio runs."""
+
+    def __init__(self, path, *args):
+        self.drive = Path("/sys/block") / Path(path).name / "stat"
+        super().__init__(path, *args)
+
+    def now(self):
+        """Seconds, CPU seconds, bytes read."""
+        times = [int(t) for t in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+        idle = (times[3] + times[4]) / os.sysconf("SC_CLK_TCK")
+        at = time.monotonic()
+        return at, os.cpu_count() * at - idle, int(self.drive.read_text().split()[2]) * 512
+
+    def measure(self):
+        with subprocess.Popen([*FIO, *self.timed(self.seconds + 30)],
+                              stdout=subprocess.DEVNULL) as p:
+            before = self.now()[2]
+            while p.poll() is None and self.now()[2] - before < 4 << 20:
+                time.sleep(0.1)
+            t0, cpu0, bytes0 = self.now()
+            time.sleep(self.seconds)
+            t1, cpu1, bytes1 = self.now()
+            if p.poll() is not None:
+                raise BenchError(f"fio ended early, with status {p.returncode}")
+            p.terminate()
+        nbytes = bytes1 - bytes0
+        return nbytes / (t1 - t0) / 1e6, (cpu1 - cpu0) * 1e12 / nbytes
 
 
 def reload_pairs(b, names, path, block, *args):
@@ -261,7 +292,7 @@ def reload_pairs(b, names, path, block, *args):
     with subprocess.Popen(argv, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
         if p.stdout.readline() != "ready\n":
             raise BenchError("reload could not fill its space; its message is above")
-        peer = Fio(path, block, mib, 1 if b.args.quick else 2, where == "vm")
+        peer = (DriveFio if where == "vm" else Fio)(path, block, mib, 1 if b.args.quick else 3)
         for _ in range(b.runs(5)):
             p.stdin.write("\n")
             p.stdin.flush()
@@ -415,7 +446,8 @@ def run_vm(b):
         subprocess.run([REPO / "tools/lab/build-module", "--kernel", b.args.kernel],
                        stdout=subprocess.DEVNULL, check=True)
         subprocess.run([REPO / "tools/lab/hawk-lab", "run", "--kernel", b.args.kernel, "--out",
-                        out, "--timeout", str(VM_TIMEOUT), "--", Path(__file__).resolve(),
+                        out, "--nvme-bps", b.args.nvme_bps, "--timeout", str(VM_TIMEOUT), "--",
+                        Path(__file__).resolve(),
                         "--build", b.build, "--guest", result, *args], check=True)
     except (OSError, subprocess.CalledProcessError) as e:
         why = str(e)
