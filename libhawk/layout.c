@@ -121,7 +121,7 @@ static int check_numbers(struct hawk_layout *l)
 				 l->block_tokens);
 	if (l->reserved)
 		return hawk_fail(-EINVAL, "layout: reserved is not 0");
-	if (((uint64_t)l->block_first + l->blocks) * l->block_tokens >> 32)
+	if (((uint64_t)l->block_first + l->blocks) > UINT32_MAX / l->block_tokens)
 		return hawk_fail(-EOVERFLOW, "layout: %u blocks of %u tokens from block %u on: sequences have less than 2^32 tokens",
 				 l->blocks, l->block_tokens, l->block_first);
 	ret = check_slice("heads", l->heads_all, l->head_first, &l->heads);

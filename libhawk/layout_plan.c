@@ -76,6 +76,7 @@ struct rows {
  * @pads: how many
  * @open: a stretch of tokens that may grow
  * @groups: of the section that is being made
+ * @group: tokens of a group: both block sizes divide it
  */
 struct compiler {
 	struct hawk_layout_plan *plan;
@@ -92,6 +93,7 @@ struct compiler {
 	unsigned int pads;
 	struct rows open;
 	uint32_t groups;
+	uint64_t group;
 };
 
 static struct axis axis_of(const struct hawk_layout *l)
@@ -202,7 +204,6 @@ static int add_run(struct compiler *c, const struct rows *r, const struct elems 
 	int err = 0;
 	struct hawk_run *run = new_run(c->plan, &err);
 	const struct axis *src = &c->src, *dst = &c->dst;
-	uint64_t group = 0;
 
 	if (!run)
 		return err;
@@ -215,10 +216,8 @@ static int add_run(struct compiler *c, const struct rows *r, const struct elems 
 			  { r->rows, src->step, dst->step }, e->loop },
 	};
 	if (c->groups > 1) {
-		for (group = src->tokens; group % dst->tokens; group += src->tokens)
-			;
-		run->src_step = (uint32_t)(group / src->tokens);
-		run->dst_step = (uint32_t)(group / dst->tokens);
+		run->src_step = (uint32_t)(c->group / src->tokens);
+		run->dst_step = (uint32_t)(c->group / dst->tokens);
 	}
 	tidy_run(run);
 	count_run(&c->plan->info, run);
@@ -299,14 +298,23 @@ static int cut_tokens(struct compiler *c, uint64_t pos, uint64_t end)
 	return ret ? ret : flush_rows(c);
 }
 
+/* The least; block sizes have 32 bits. */
+static uint64_t common_multiple(uint64_t a, uint64_t b)
+{
+	uint64_t x = a, y = b, rest;
+
+	for (; y; x = y, y = rest)
+		rest = x % y;
+	return a / x * b;
+}
+
 /* What is before the first group, the groups, what is behind them. */
 static int cut_range(struct compiler *c, uint64_t start)
 {
-	uint64_t group = c->src.tokens, first, groups = 0;
+	uint64_t group = common_multiple(c->src.tokens, c->dst.tokens), first, groups = 0;
 	int ret = 0;
 
-	while (group % c->dst.tokens && group <= c->end)
-		group += c->src.tokens;
+	c->group = group;
 	first = (start + group - 1) / group * group;
 	if (first < c->end)
 		groups = (c->end - first) / group;

@@ -140,6 +140,9 @@ static void refusals(void **state)
 			{ "lkbhtd", MODEL, .stride[HAWK_AXIS_LAYER] = 1ull << 63 } },
 		{ "2^62 bytes", -EOVERFLOW, { "lkbhtd", .elem_bytes = 8, .dim = 1 << 20,
 			.heads_all = 1u << 31, .layers_all = 1u << 31, .block_tokens = 1, .blocks = 9 } },
+		{ "less than 2^32 tokens", -EOVERFLOW, { "lkbhtd", .elem_bytes = 1, .dim = 1,
+			.heads_all = 1, .layers_all = 1, .block_tokens = 1u << 31,
+			.block_first = UINT32_MAX, .blocks = 1 } },
 		{ "less than 2^32 tokens", -EOVERFLOW, { "lkbhtd", .elem_bytes = 2, .dim = 64,
 			.heads_all = 8, .layers_all = 2, .block_tokens = 1u << 31, .blocks = 2 } },
 	};
@@ -514,6 +517,35 @@ static void space_frames(void **state)
 	assert_int_equal(hawk_layout_space(&a, HAWK_FORM_TILE16, &p, 0, 0), -EINVAL);
 }
 
+/* A model of 70B, a prompt of 32k tokens: the figures that everybody calculates with. */
+static void large_model(void **state)
+{
+	struct hawk_layout a = {
+		.elem_bytes = 2, .dim = 128, .heads_all = 8, .layers_all = 80,
+		.block_tokens = 32768, .blocks = 1,
+	}, b = a;
+	const struct hawk_range r = { .tokens = 32768 };
+	struct hawk_costs c = { .link_mb_per_s = 50000, .copy_mb_per_s = 50000, .entries = 32 };
+	struct hawk_choice ch;
+
+	(void)state;
+	b.block_tokens = 16;
+	b.blocks = 2048;
+	assert_ok(hawk_layout_form(&a, HAWK_FORM_HND));
+	assert_ok(hawk_layout_form(&b, HAWK_FORM_TILE16));
+	assert_ok(hawk_layout_choose(&a, &b, &r, &c, &ch));
+	assert_int_equal(ch.bytes, 10737418240ull);
+	assert_int_equal(ch.pieces, 335544320);	/* of 32 bytes */
+	assert_int_equal(ch.requests, ch.pieces / 32);
+	assert_int_equal(ch.ns[HAWK_WAY_ENTRIES] / 1000, 214748);
+	/* a block is one write in each layer and plane; with all layers together, one at all */
+	assert_int_equal(ch.writes[HAWK_WAY_SENDER], 2048 * 80 * 2);
+	memset(b.stride, 0, sizeof(b.stride));
+	assert_ok(hawk_layout_form(&b, HAWK_FORM_TILE16 | HAWK_FORM_CROSS_LAYER));
+	assert_ok(hawk_layout_choose(&a, &b, &r, &c, &ch));
+	assert_int_equal(ch.writes[HAWK_WAY_SENDER], 2048);
+}
+
 /* ---- words ---- */
 
 static void words(void **state)
@@ -656,6 +688,7 @@ int main(void)
 		cmocka_unit_test(tile_requests),
 		cmocka_unit_test(large_pieces),
 		cmocka_unit_test(reshard),
+		cmocka_unit_test(large_model),
 		cmocka_unit_test(threads),
 		cmocka_unit_test(space_frames),
 		cmocka_unit_test(words),

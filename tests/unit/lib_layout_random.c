@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
  * lib_layout_random.c - 10^5 pairs of layouts drawn by lot: every byte is where a formula
- * says, no other byte has changed, and the way back gives the source again
+ * says, no other byte has changed, and the way back gives the source again; 10^5 that say
+ * nonsense are refused with a reason, or are sound
  *
  * $HAWK_OPS pairs from number $HAWK_SEED on; a failure prints the pair's number.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "layout.h"
 #include "layout_gen.h"
@@ -122,10 +124,95 @@ static void every_byte(void **state)
 	assert_true(n < 100 || (done > n / 3 && pads));
 }
 
+/* Any number, most of the time one that is near to what can be. */
+static uint32_t any(struct lg_rng *g)
+{
+	switch (lg_rand(g, 40)) {
+	case 0:
+		return (uint32_t)lg_rand(g, 1ull << 32);
+	case 1:
+		return 1u << lg_rand(g, 32);
+	case 2:
+		return UINT32_MAX - (uint32_t)lg_rand(g, 3);
+	default:
+		return 1 + (uint32_t)lg_rand(g, 20);
+	}
+}
+
+static void draw_nonsense(struct lg_rng *g, struct hawk_layout *l)
+{
+	static const char some[] = "lkbhtdrcx";
+	uint32_t i;
+
+	*l = (struct hawk_layout){
+		.dtype = any(g), .elem_bytes = 1u << lg_rand(g, 5), .dim = any(g),
+		.heads_all = any(g), .head_first = lg_rand(g, 4) ? 0 : any(g), .heads = lg_rand(g, 2) ? 0 : any(g),
+		.layers_all = any(g), .layer_first = lg_rand(g, 4) ? 0 : any(g), .layers = lg_rand(g, 2) ? 0 : any(g),
+		.plane_first = (uint32_t)lg_rand(g, 3), .planes = (uint32_t)lg_rand(g, 4),
+		.block_tokens = any(g), .block_first = lg_rand(g, 2) ? 0 : any(g),
+		.blocks = any(g), .tile_rows = lg_rand(g, 2) ? 0 : any(g),
+		.order = "lkbhtdrc",
+	};
+	if (l->tile_rows)
+		l->tile_bytes = lg_rand(g, 4) ? l->elem_bytes : any(g);
+	if (!lg_rand(g, 8))
+		l->stride[lg_rand(g, HAWK_AXES)] = (uint64_t)any(g) << lg_rand(g, 33);
+	for (i = 0; !lg_rand(g, 4) && i < sizeof(l->order); i++)
+		l->order[lg_rand(g, sizeof(l->order))] = some[lg_rand(g, sizeof(some))];
+}
+
+/* Whatever a layout says, it is refused with a reason, or all its elements are within it. */
+static void refused_or_sound(void **state)
+{
+	uint64_t first = lg_seed(1), n = lg_ops(PAIRS), i, sound = 0;
+	struct hawk_layout_plan *plan;
+	struct hawk_layout l, m;
+	struct hawk_range r;
+	struct lg_rng g;
+	int64_t off;
+	int ret;
+
+	(void)state;
+	for (i = 0; i < n; i++) {
+		g.state = (first + i) * 0x9e3779b97f4a7c15ull + 1;
+		draw_nonsense(&g, &l);
+		ret = hawk_layout_init(&l);
+		if (ret) {
+			assert_true(ret == -EINVAL || ret == -EOVERFLOW);
+			assert_ptr_equal(strstr(hawk_strerror_last(), "layout: "),
+					 hawk_strerror_last());
+			continue;
+		}
+		sound++;
+		off = hawk_layout_offset(&l, &(struct hawk_place){
+			.layer = l.layer_first + l.layers - 1, .plane = l.plane_first + l.planes - 1,
+			.head = l.head_first + l.heads - 1, .frame = l.blocks - 1,
+			.token = l.block_tokens - 1, .elem = l.dim - 1 });
+		if (off < 0 || (uint64_t)off + l.elem_bytes > l.bytes || l.bytes > 1ull << 62)
+			fail_msg("HAWK_SEED=%llu HAWK_OPS=1: offset %lld of %llu bytes",
+				 (unsigned long long)(first + i), (long long)off,
+				 (unsigned long long)l.bytes);
+		/* a plan of a huge one is made, or refused, soon */
+		m = l;
+		m.block_tokens = 1 + any(&g) % 100000;
+		m.block_first = 0;
+		m.blocks = UINT32_MAX / m.block_tokens;
+		memset(m.stride, 0, sizeof(m.stride));
+		r = (struct hawk_range){ .token_first = l.block_first * l.block_tokens,
+					 .tokens = l.blocks * l.block_tokens };
+		if (r.tokens < 1u << 20 && !hawk_layout_plan_open(&l, &m, &r, &plan))
+			hawk_layout_plan_close(plan);
+	}
+	print_message("%llu of %llu layouts were sound\n", (unsigned long long)sound,
+		      (unsigned long long)n);
+	assert_true(n < 1000 || (sound > n / 100 && sound < n / 2));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_byte),
+		cmocka_unit_test(refused_or_sound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
