@@ -124,9 +124,10 @@ static uint32_t batch_flags(unsigned int op)
 	case HAWK_IOC_LOOKUP:
 		return HAWK_BATCH_LEASE;
 	case HAWK_IOC_GET:
-		return HAWK_BATCH_ASYNC | HAWK_BATCH_NOWAIT | HAWK_BATCH_PREFIX;
+		return HAWK_BATCH_ASYNC | HAWK_BATCH_NOWAIT | HAWK_BATCH_PREFIX |
+		       HAWK_BATCH_URGENT | HAWK_BATCH_IN_TIME;
 	case HAWK_IOC_RELOAD:
-		return HAWK_BATCH_ASYNC;
+		return HAWK_BATCH_ASYNC | HAWK_BATCH_URGENT | HAWK_BATCH_IN_TIME;
 	default:
 		return 0;
 	}
@@ -150,6 +151,8 @@ int hawk_check_batch(unsigned int op, const struct hawk_batch *b)
 		return hawk_fail(-EINVAL, "this call cannot prefer tier %u", b->tier);
 	if (b->deadline_ns && !op_waits(op) && !(b->flags & HAWK_BATCH_LEASE))
 		return hawk_fail(-EINVAL, "this call does not wait and takes no deadline");
+	if (b->flags & HAWK_BATCH_IN_TIME && !b->deadline_ns)
+		return hawk_fail(-EINVAL, "in time for what? HAWK_BATCH_IN_TIME needs a deadline");
 	if (b->deadline_ns > INT64_MAX)
 		return hawk_fail(-EINVAL, "deadline %llu is beyond the end of time",
 				 (unsigned long long)b->deadline_ns);

@@ -343,6 +343,16 @@ static int dev_seq_map(struct hawk_kv *kv, struct hawk_seq_map *map)
 	return call(to_dev_kv(kv)->fd, HAWK_IOC_SEQ_MAP, map, "asking for a sequence");
 }
 
+static int dev_estimate(struct hawk_kv *kv, struct hawk_estimate *e)
+{
+	return call(to_dev_kv(kv)->fd, HAWK_IOC_ESTIMATE, e, "an estimate");
+}
+
+static int dev_phase(struct hawk_kv *kv, struct hawk_phase *ph)
+{
+	return call(to_dev_kv(kv)->fd, HAWK_IOC_PHASE, ph, "the phase of the runtime");
+}
+
 static int dev_elastic(struct hawk_kv *kv, struct hawk_elastic *e)
 {
 	return call(to_dev_kv(kv)->fd, HAWK_IOC_ELASTIC, e, "elastic residency");
@@ -379,6 +389,8 @@ static const struct hawk_ops dev_ops = {
 	.seq = dev_seq,
 	.seq_map = dev_seq_map,
 	.elastic = dev_elastic,
+	.estimate = dev_estimate,
+	.phase = dev_phase,
 };
 
 int hawk_dev_open(const char *path, struct hawk **hp)

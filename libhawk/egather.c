@@ -4,7 +4,8 @@
  *
  * The engine finds the blocks, keeps them and orders them.  What lies on flash is read
  * straight into the buffer, neighbours by one read, while this thread copies what lies
- * in memory.  What was read and is not what was written is read again, block by block,
+ * in memory: in slices, no faster than its share of the drives lets both end together
+ * (kmod/core/pace.c).  Between slices it sleeps until a read has ended.  What was read and is not what was written is read again, block by block,
  * into memory of our own: the caller may write to his buffer meanwhile, and nobody shall
  * lose a block for that.
  *
@@ -12,24 +13,29 @@
  * its completions itself, the last one when it holds nothing any more.
  */
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "crc32c.h"
 #include "embed.h"
 
 #define RUN_BYTES	(16u << 20)	/* of a transfer, at most */
+#define SLICE_BYTES	(256u << 10)	/* that are copied at once, or one block */
 
 /* A transfer: places that are neighbours in their tier. */
 struct erun {
 	u32 at;
 	u32 n;
 	bool sent;		/* its read has begun */
+	bool ended;
 };
 
 struct egather {
 	struct ekv *kv;
 	struct hawk_gather arg;
 	struct hawk_gather_set set;
+	struct hawk_pace_load load;
+	struct hawk_delivery paced;
 	u64 *lid;
 	struct erun *run;
 	u32 nruns;
@@ -61,6 +67,11 @@ static void gather_free(struct egather *g)
 static u32 block_bytes(const struct egather *g)
 {
 	return g->kv->sp->geo.block_bytes;
+}
+
+static struct hawk_pace *pace_of(const struct egather *g)
+{
+	return hawk_engine_pace(g->kv->sp->e->engine);
 }
 
 static struct etier *tier_of(const struct egather *g, u32 at)
@@ -156,6 +167,9 @@ static void run_done(const struct eio_kind *k, void *what, s32 res)
 	struct erun *r = what;
 
 	g->end[hawk_gather_tier(&g->set, r->at)] = now_ns();
+	r->ended = true;
+	hawk_pace_done(pace_of(g), &g->paced, HAWK_PACE_FLASH, hawk_gather_tier(&g->set, r->at),
+		       (u64)r->n * block_bytes(g), now_ns());
 	finish_run(g, r, res);
 }
 
@@ -173,57 +187,152 @@ static bool on_flash(const struct egather *g, const struct erun *r)
 	return tier_of(g, r->at)->kind == HAWK_TIER_BLK;
 }
 
-static void skip_run(struct egather *g, const struct erun *r, s32 status)
+static void skip_run(struct egather *g, struct erun *r, s32 status)
 {
 	u32 at;
 
 	for (at = r->at; at < r->at + r->n; at++)
 		end_block(g, at, status, false);
+	r->ended = true;
 }
 
-static void copy_run(struct egather *g, const struct erun *r)
+/* The first @n blocks of a transfer become one of their own. */
+static void split_run(struct egather *g, struct erun *r, u32 n)
 {
+	if (n == r->n)
+		return;
+	g->run[g->nruns++] = (struct erun){ .at = r->at + n, .n = r->n - n };
+	r->n = n;
+}
+
+/* How many blocks of a transfer may begin now. */
+static u32 take(struct egather *g, const struct erun *r, u32 kind, u32 max, u64 *wait)
+{
+	u64 unit = block_bytes(g), got;
+
+	got = hawk_pace_take(pace_of(g), &g->paced, kind, hawk_gather_tier(&g->set, r->at), unit,
+			     (r->n < max ? r->n : max) * unit, now_ns(), wait);
+	return (u32)(got / unit);
+}
+
+/* Starts as many reads as may be.  Return: their context, or NULL. */
+static struct eio *read_runs(struct egather *g, const struct reads *reads, const bool *stop)
+{
+	struct eio *io = NULL;
+	u64 wait;
+	u32 i, n;
+
+	for (i = 0; i < g->nruns; i++) {
+		struct erun *r = &g->run[i];
+
+		if (r->sent || r->ended || !on_flash(g, r) || stopped(g, stop))
+			continue;
+		n = take(g, r, HAWK_PACE_FLASH, r->n, &wait);
+		if (!n)
+			break;
+		split_run(g, r, n);
+		if (!io)
+			io = eio_take(g->kv->sp->e);
+		r->sent = true;
+		eio_queue(io, &reads->kind, r);
+	}
+	eio_start(io);
+	return io;
+}
+
+static void copy_slice(struct egather *g, struct erun *r, u32 n)
+{
+	u64 bytes = (u64)n * block_bytes(g);
 	u32 at;
 
-	memcpy(place_of(g, r->at), tier_of(g, r->at)->base + hawk_gather_off(&g->set, r->at),
-	       (size_t)r->n * block_bytes(g));
-	for (at = r->at; at < r->at + r->n; at++)
+	memcpy(place_of(g, r->at), tier_of(g, r->at)->base + hawk_gather_off(&g->set, r->at), bytes);
+	hawk_pace_done(pace_of(g), &g->paced, HAWK_PACE_DRAM, 0, bytes, now_ns());
+	for (at = r->at; at < r->at + n; at++)
 		end_block(g, at, 0, false);
 	g->end[hawk_gather_tier(&g->set, r->at)] = now_ns();
+	r->at += n;
+	r->n -= n;
+	r->ended = !r->n;
+}
+
+static void doze(u64 ns)
+{
+	struct timespec ts = { 0, (long)(ns < 999999999 ? ns : 999999999) };
+
+	nanosleep(&ts, NULL);
+}
+
+/*
+ * Copies what lies in memory while reads are under way, and sleeps until one has ended or it
+ * may go on.  @more: there are reads that could not begin yet: look for them soon.
+ * Return: whether anything was copied or read.
+ */
+static bool copy_runs(struct egather *g, struct eio *io, const struct reads *reads,
+		      const bool *stop, bool more)
+{
+	u32 i, n, slice = SLICE_BYTES / block_bytes(g);
+	bool reading = io, any = io;
+	struct erun *r;
+	u64 wait = 0;
+
+	for (i = 0; i < g->nruns; i++) {
+		r = &g->run[i];
+		while (!r->ended && !on_flash(g, r) && !stopped(g, stop)) {
+			n = take(g, r, HAWK_PACE_DRAM, slice ? slice : 1, &wait);
+			any |= n;
+			if (n)
+				copy_slice(g, r, n);
+			if (reading)
+				reading = eio_wait(io, &reads->kind, n ? 0 : wait);
+			else if (more)
+				return any;
+			else if (!n)
+				doze(wait);
+		}
+	}
+	return any;
+}
+
+/* Transfers that have not begun, from flash or from memory. */
+static u32 runs_left(const struct egather *g, bool flash)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < g->nruns; i++)
+		n += !g->run[i].ended && !g->run[i].sent && on_flash(g, &g->run[i]) == flash;
+	return n;
+}
+
+/* It was stopped: the deadline has passed, or nobody wants it. */
+static void skip_left(struct egather *g, s32 status)
+{
+	u32 i;
+
+	for (i = 0; i < g->nruns; i++)
+		if (!g->run[i].ended && !g->run[i].sent)
+			skip_run(g, &g->run[i], status);
 }
 
 static void transfer_all(struct egather *g, const bool *stop)
 {
 	struct reads reads = { { run_place, run_done }, g };
-	struct eio *io = NULL;
+	struct eio *io;
 	s32 ret = 0;
-	u32 i;
 
 	g->start = now_ns();
-	for (i = 0; i < g->nruns; i++) {
-		struct erun *r = &g->run[i];
-
-		if (!on_flash(g, r) || stopped(g, stop))
-			continue;
-		if (!io)
-			io = eio_take(g->kv->sp->e);
-		r->sent = true;
-		eio_queue(io, &reads.kind, r);
-	}
-	eio_start(io);
-	for (i = 0; i < g->nruns; i++) {
-		struct erun *r = &g->run[i];
-
-		if (r->sent)
-			continue;
+	hawk_pace_begin(pace_of(g), &g->paced, &g->load, hawk_space_paced(g->kv->sp->space),
+			g->start);
+	while (!ret && (runs_left(g, true) || runs_left(g, false))) {
+		io = read_runs(g, &reads, stop);
+		if (!copy_runs(g, io, &reads, stop, runs_left(g, true)))
+			doze(HAWK_PACE_WAIT_NS);
+		eio_finish(g->kv->sp->e, io, &reads.kind);
 		ret = stopped(g, stop);
-		if (ret || on_flash(g, r))
-			skip_run(g, r, ret ? ret : -ETIME);
-		else
-			copy_run(g, r);
 	}
-	eio_finish(g->kv->sp->e, io, &reads.kind);
+	skip_left(g, ret);
+	hawk_pace_end(pace_of(g), &g->paced, now_ns());
 	seqs_waiting(g->kv->sp);	/* what has been read may have been dropped */
+	promote_note(g->kv->sp);
 }
 
 /* ---- the call ---- */
@@ -243,7 +352,11 @@ static int make_runs(struct egather *g)
 		t = &g->arg.tier[hawk_gather_tier(&g->set, at)];
 		t->blocks += n;
 		t->transfers++;
+		*(on_flash(g, &g->run[g->nruns - 1]) ?
+		  &g->load.flash[hawk_gather_tier(&g->set, at)] : &g->load.dram) +=
+			(u64)n * block_bytes(g);
 	}
+	g->load.link = true;
 	g->arg.unique = g->set.n;
 	g->arg.bytes = (u64)g->set.n * block_bytes(g);
 	return 0;
@@ -387,6 +500,11 @@ int embed_gather(struct hawk_kv *base, struct hawk_gather *arg)
 	if (make_runs(g)) {
 		egather_abandon(g);
 		return hawk_fail(-ENOMEM, "a gather of %u rows", arg->rows);
+	}
+	if (!epace_in_time(kv->sp, &g->load, arg->flags, arg->deadline_ns)) {
+		egather_abandon(g);
+		return hawk_fail(-ETIME, "a gather of %u rows would end after its deadline",
+				 arg->rows);
 	}
 	if (arg->flags & HAWK_BATCH_ASYNC)
 		return gather_async(g, arg);

@@ -259,17 +259,13 @@ void eio_start(struct eio *io)
 	io_uring_submit(&io->ring);
 }
 
-/* Waits for some of what is under way, so that it need not wake for each, and ends it. */
-static void reap(struct eio *io, const struct eio_kind *kind)
+/* Ends what has come. */
+static void look(struct eio *io, const struct eio_kind *kind)
 {
-	u32 some = io->flying / 4;
 	struct io_uring_cqe *cqe;
 	struct eio_req *r;
 	s32 res;
-	int ret;
 
-	ret = io_uring_submit_and_wait(&io->ring, some < 1 ? 1 : some < 8 ? some : 8);
-	hawk_assert(ret >= 0 || ret == -EINTR || ret == -EAGAIN || ret == -EBUSY);
 	while (io->flying && !io_uring_peek_cqe(&io->ring, &cqe)) {
 		r = io_uring_cqe_get_data(cqe);
 		res = cqe->res;
@@ -277,6 +273,41 @@ static void reap(struct eio *io, const struct eio_kind *kind)
 		io->flying--;
 		req_done(io, kind, r, res);
 	}
+}
+
+/* Waits for some of what is under way, so that it need not wake for each, and ends it. */
+static void reap(struct eio *io, const struct eio_kind *kind)
+{
+	u32 some = io->flying / 4;
+	int ret;
+
+	ret = io_uring_submit_and_wait(&io->ring, some < 1 ? 1 : some < 8 ? some : 8);
+	hawk_assert(ret >= 0 || ret == -EINTR || ret == -EAGAIN || ret == -EBUSY);
+	look(io, kind);
+}
+
+/**
+ * eio_wait() - end what has come, and start what can be
+ * @io: context, started, or NULL
+ * @kind: of all of it
+ * @ns: wait no longer for the first of it, nanoseconds
+ *
+ * Return: whether there is more to come.
+ */
+bool eio_wait(struct eio *io, const struct eio_kind *kind, u64 ns)
+{
+	struct __kernel_timespec ts = { (s64)(ns / 1000000000), (s64)(ns % 1000000000) };
+	struct io_uring_cqe *cqe;
+	int ret;
+
+	if (!io || (!io->flying && io->sent == io->nreqs))
+		return false;
+	send_more(io);
+	io_uring_submit(&io->ring);
+	ret = io_uring_wait_cqe_timeout(&io->ring, &cqe, &ts);
+	hawk_assert(ret >= 0 || ret == -ETIME || ret == -EINTR || ret == -EAGAIN || ret == -EBUSY);
+	look(io, kind);
+	return io->flying || io->sent < io->nreqs;
 }
 
 /**
@@ -291,11 +322,9 @@ void eio_finish(struct embed *e, struct eio *io, const struct eio_kind *kind)
 {
 	if (!io)
 		return;
-	if (io->queued) {
-		do {
-			send_more(io);
-			reap(io, kind);
-		} while (io->flying || io->sent < io->nreqs);
+	while (io->queued && (!io->nreqs || io->flying || io->sent < io->nreqs)) {
+		send_more(io);
+		reap(io, kind);
 	}
 	io->queued = 0;
 	io->nreqs = 0;

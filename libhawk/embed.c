@@ -12,7 +12,7 @@
 			 HAWK_FEAT_RECLAIM | HAWK_FEAT_TIER_FORCE | HAWK_FEAT_TIER_REOPEN | \
 			 HAWK_FEAT_CANCEL | HAWK_FEAT_DRAFT | HAWK_FEAT_GATHER | HAWK_FEAT_SLICE | \
 			 HAWK_FEAT_SEQ | HAWK_FEAT_ELASTIC | HAWK_FEAT_HINT | \
-			 HAWK_FEAT_ADMIT | HAWK_FEAT_HEALTH | \
+			 HAWK_FEAT_ADMIT | HAWK_FEAT_PACE | HAWK_FEAT_PROMOTE | HAWK_FEAT_HEALTH | \
 			 HAWK_FEAT_PERSIST)
 
 static int embed_query(struct hawk *h, struct hawk_query *q)
@@ -117,6 +117,8 @@ static const struct hawk_ops embed_ops = {
 	.seq = embed_seq,
 	.seq_map = embed_seq_map,
 	.elastic = embed_elastic,
+	.estimate = embed_estimate,
+	.phase = embed_phase,
 };
 
 static struct embed *embed_new(void)
@@ -176,7 +178,7 @@ int hawk_embed_open(const struct hawk_url *u, struct hawk **hp)
 		return hawk_fail(-ENOMEM, "opening the embedded device");
 	e->writeback = u->writeback;
 	e->compact = u->compact;
-	ret = add_tiers(e, u);
+	ret = epace_tune(e, u) ?: add_tiers(e, u);
 	if (!ret)
 		ret = keeper_start(e);
 	if (ret) {

@@ -31,8 +31,10 @@
 #include "../kmod/core/core.h"
 #include "../kmod/core/draft.h"
 #include "../kmod/core/gather.h"
+#include "../kmod/core/pace.h"
 #include "../kmod/core/health.h"
 #include "../kmod/core/pool.h"
+#include "../kmod/core/promote.h"
 #include "priv.h"
 
 #define EMBED_PLAN_MAX	1024	/* moves of a plan, all in flight together */
@@ -305,6 +307,14 @@ void tidy_all(struct embed *e);
 int embed_elastic(struct hawk_kv *kv, struct hawk_elastic *arg);
 u64 elastic_all(struct embed *e, u64 now);
 
+/* embed_pace.c */
+int epace_tune(struct embed *e, const struct hawk_url *u);
+bool epace_in_time(struct espace *sp, struct hawk_pace_load *load, u32 flags, u64 deadline);
+int embed_estimate(struct hawk_kv *kv, struct hawk_estimate *est);
+int embed_phase(struct hawk_kv *kv, struct hawk_phase *ph);
+void promote_note(struct espace *sp);
+u64 promote_all(struct embed *e);
+
 /* wait.c */
 u64 now_ns(void);
 int wait_init(struct embed *e);
@@ -340,9 +350,11 @@ struct eio_kind {
 struct eio *eio_take(struct embed *e);
 void eio_queue(struct eio *io, const struct eio_kind *kind, void *what);
 void eio_start(struct eio *io);
+bool eio_wait(struct eio *io, const struct eio_kind *kind, u64 ns);
 void eio_finish(struct embed *e, struct eio *io, const struct eio_kind *kind);
 void eio_free_all(struct embed *e);
 void plan_run(struct espace *sp, struct hawk_plan *plan);
+void plan_run_idle(struct espace *sp, struct hawk_plan *plan);
 void plan_cancel(struct embed *e, struct hawk_plan *plan);
 
 /* run.c: a batch under way */

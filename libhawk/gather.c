@@ -32,8 +32,12 @@ static int check_lists(const struct hawk_gather_lists *l, unsigned int *rows)
 
 static int check_opts(const struct hawk_opts *o)
 {
-	if (o->flags & ~(uint32_t)HAWK_BATCH_ASYNC)
+	uint32_t known = HAWK_BATCH_ASYNC | HAWK_BATCH_URGENT | HAWK_BATCH_IN_TIME;
+
+	if (o->flags & ~known)
 		return hawk_fail(-EOPNOTSUPP, "flags 0x%x do not go with a gather", o->flags);
+	if (o->flags & HAWK_BATCH_IN_TIME && !o->deadline_ns)
+		return hawk_fail(-EINVAL, "in time for what? HAWK_BATCH_IN_TIME needs a deadline");
 	if (o->tier)
 		return hawk_fail(-EINVAL, "a gather goes to a buffer, to no tier");
 	if (o->deadline_ns > INT64_MAX)
@@ -73,6 +77,34 @@ int hawk_gather(struct hawk_kv *kv, const struct hawk_gather_lists *l, const str
 	};
 	ret = kv->h->ops->gather(kv, g);
 	return ret ? ret : (int)g->done;
+}
+
+/* ---- reload or recompute, phases ---- */
+
+int hawk_estimate(struct hawk_kv *kv, const struct hawk_item *it, unsigned int n,
+		  struct hawk_estimate *e)
+{
+	if (!n || !it)
+		return hawk_fail(-EINVAL, "an estimate of no items");
+	if (n > HAWK_BATCH_MAX)
+		return hawk_fail(-E2BIG, "an estimate of %u items, at most %u", n, HAWK_BATCH_MAX);
+	if (e->flags & ~(uint32_t)HAWK_ESTIMATE_GATHER)
+		return hawk_fail(-EOPNOTSUPP, "flags 0x%x do not go with an estimate", e->flags);
+	e->size = sizeof(*e);
+	e->count = n;
+	e->items = (uintptr_t)it;
+	e->reserved = 0;
+	return kv->h->ops->estimate(kv, e);
+}
+
+int hawk_phase(struct hawk_kv *kv, uint64_t until_ns)
+{
+	struct hawk_phase ph = { .size = sizeof(ph), .until_ns = until_ns };
+	int ret;
+
+	ph.flags = until_ns ? HAWK_PHASE_PREFILL : 0;
+	ret = kv->h->ops->phase(kv, &ph);
+	return ret ? ret : (int)ph.pending;
 }
 
 /* ---- how many rows come in time ---- */

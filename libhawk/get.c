@@ -223,6 +223,7 @@ int embed_get(struct ekv *kv, unsigned int op, struct hawk_batch *b,
 	      void (*item_done)(struct run *r, u32 i), const bool *stop)
 {
 	struct get g = { .pin = op == HAWK_IOC_GET, .n = b->count };
+	struct hawk_pace_load load = { 0 };
 	struct run *r = &g.r;
 	int ret;
 	u32 i;
@@ -230,6 +231,13 @@ int embed_get(struct ekv *kv, unsigned int op, struct hawk_batch *b,
 	g.gi = calloc(b->count, sizeof(*g.gi));
 	if (!g.gi)
 		return hawk_fail(-ENOMEM, "a batch of %u items", b->count);
+	hawk_space_load(kv->sp->space, (void *)(uintptr_t)b->items,
+			b->flags & HAWK_BATCH_IN_TIME ? b->count : 0, &load);
+	if (!epace_in_time(kv->sp, &load, b->flags, b->deadline_ns)) {
+		free(g.gi);
+		return hawk_fail(-ETIME, "a reload of %u items would end after its deadline",
+				 b->count);
+	}
 	run_start(r, kv, b);
 	r->item_done = item_done;
 	r->stop = stop;

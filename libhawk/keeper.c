@@ -6,8 +6,8 @@
  * cold ones to flash until embed.writeback of 1024 frames are clean or free, so
  * that making room is mostly a matter of forgetting a frame.  It also takes chunks
  * from spaces that have more for those that have less (embed_share.c), looks after
- * sequences (embed_compact.c, embed_elastic.c), and writes the headers of blocks on
- * persistent flash (epool.c).
+ * sequences (embed_compact.c, embed_elastic.c), writes the headers of blocks on
+ * persistent flash (epool.c), and promotes what was read from flash (embed_pace.c).
  */
 #include <time.h>
 
@@ -77,7 +77,7 @@ static u64 sooner(u64 a, u64 b)
 static void *keeper(void *arg)
 {
 	struct embed *e = arg;
-	u64 next_lease, elastic = 0, commit = 0;
+	u64 next_lease, elastic = 0, commit = 0, promote;
 	bool write, starved, untidy;
 
 	pthread_mutex_lock(&e->keeper_lock);
@@ -99,9 +99,10 @@ static void *keeper(void *arg)
 		if (now_ns() >= elastic)
 			elastic = elastic_all(e, now_ns());
 		commit = epool_step(e, commit, now_ns());
+		promote = promote_all(e);
 		next_lease = leases_expire(e, now_ns());
 		pthread_mutex_lock(&e->keeper_lock);
-		doze(e, sooner(sooner(next_lease, elastic), commit));
+		doze(e, sooner(sooner(next_lease, elastic), sooner(commit, promote)));
 	}
 	pthread_mutex_unlock(&e->keeper_lock);
 	return NULL;

@@ -15,6 +15,7 @@ static void complete(struct embed *e, struct hawk_move *m)
 struct moves {
 	struct eio_kind kind;
 	struct espace *sp;
+	struct hawk_delivery *d;	/* its reads, or NULL: nobody waits for them */
 };
 
 static struct espace *space_of(const struct eio_kind *k)
@@ -44,6 +45,9 @@ static void move_done(const struct eio_kind *k, void *what, s32 res)
 	bool read = m->kind == HAWK_MOVE_READ;
 	struct etier *flash = &e->tier[read ? m->src_tier : m->dst_tier];
 
+	if (read && ((const struct moves *)k)->d)
+		hawk_pace_done(hawk_engine_pace(e->engine), ((const struct moves *)k)->d,
+			       HAWK_PACE_FLASH, m->src_tier, bytes, now_ns());
 	m->result = res;
 	if (!m->result && read && m->crc !=
 	    hawk_crc32c(e->tier[m->dst_tier].base + m->dst_off, bytes))
@@ -95,14 +99,27 @@ static bool to_pool(const struct espace *sp, const struct hawk_move *m)
 	return m->kind == HAWK_MOVE_WRITE && sp->e->tier[m->dst_tier].pool;
 }
 
-/**
- * plan_run() - make the moves of a plan of @sp and empty it
- *
- * The moves keep their results until the plan is filled again.
- */
-void plan_run(struct espace *sp, struct hawk_plan *plan)
+/* All reads of a plan are started at once: they go to memory, and pass no link. */
+static void reads_begin(struct espace *sp, const struct hawk_plan *plan, struct hawk_delivery *d)
 {
-	struct moves moves = { { move_place, move_done }, sp };
+	struct hawk_pace *p = hawk_engine_pace(sp->e->engine);
+	u64 wait, bytes = sp->geo.block_bytes;
+	struct hawk_pace_load load = { 0 };
+	u32 i, t;
+
+	for (i = 0; i < plan->n; i++)
+		if (plan->move[i].kind == HAWK_MOVE_READ)
+			load.flash[plan->move[i].src_tier] += bytes;
+	hawk_pace_begin(p, d, &load, hawk_space_paced(sp->space), now_ns());
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (load.flash[t])
+			hawk_pace_take(p, d, HAWK_PACE_FLASH, t, bytes, load.flash[t], now_ns(),
+				       &wait);
+}
+
+static void run(struct espace *sp, struct hawk_plan *plan, struct hawk_delivery *d)
+{
+	struct moves moves = { { move_place, move_done }, sp, d };
 	struct eio *io = NULL;
 	bool wrote = false;
 	u32 i;
@@ -119,6 +136,34 @@ void plan_run(struct espace *sp, struct hawk_plan *plan)
 	if (wrote)
 		keeper_kick_commit(sp->e);
 	plan->n = 0;
+}
+
+/**
+ * plan_run() - make the moves of a plan of @sp and empty it
+ *
+ * The moves keep their results until the plan is filled again.
+ */
+void plan_run(struct espace *sp, struct hawk_plan *plan)
+{
+	struct hawk_delivery d;
+	bool reads = false;
+	u32 i;
+
+	for (i = 0; i < plan->n; i++)
+		reads |= plan->move[i].kind == HAWK_MOVE_READ;
+	if (!reads) {
+		run(sp, plan, NULL);
+		return;
+	}
+	reads_begin(sp, plan, &d);
+	run(sp, plan, &d);
+	hawk_pace_end(hawk_engine_pace(sp->e->engine), &d, now_ns());
+}
+
+/* The same of moves that nobody waits for: others need not keep off the drive. */
+void plan_run_idle(struct espace *sp, struct hawk_plan *plan)
+{
+	run(sp, plan, NULL);
 }
 
 /* Hands the moves back untried. */

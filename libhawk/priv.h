@@ -58,6 +58,8 @@ struct hawk_ops {
 	int (*seq)(struct hawk_kv *kv, struct hawk_seq_batch *b);
 	int (*seq_map)(struct hawk_kv *kv, struct hawk_seq_map *map);
 	int (*elastic)(struct hawk_kv *kv, struct hawk_elastic *e);
+	int (*estimate)(struct hawk_kv *kv, struct hawk_estimate *e);
+	int (*phase)(struct hawk_kv *kv, struct hawk_phase *ph);
 };
 
 /* First member of each backend's handle. */
@@ -116,6 +118,9 @@ void hawk_kv_heads(struct hawk_kv *kv, uint32_t head_groups, uint32_t rank, uint
  * @budget: bytes per day that may be written to flash, 0: no limit
  * @writeback: clean or free frames kept per 1024, 0 for no background writes
  * @compact: sequences with many partly empty blocks are compacted
+ * @pace: deliveries are paced
+ * @link_mb: bandwidth of the link to the accelerator, 10^6 bytes per second, 0: no cap
+ * @cap: of it that deliveries may use, percent, 0: the default
  */
 struct hawk_url {
 	bool dev;
@@ -126,6 +131,9 @@ struct hawk_url {
 	bool persist;
 	uint32_t writeback;
 	bool compact;
+	bool pace;
+	uint32_t link_mb;
+	uint32_t cap;
 };
 
 int hawk_url_parse(const char *url, struct hawk_url *u);

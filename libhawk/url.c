@@ -21,7 +21,7 @@
 #define WRITEBACK	128u	/* an eighth of the frames */
 
 enum { GOT_DRAM = 1, GOT_FLASH = 2, GOT_FLASH_SIZE = 4, GOT_WRITEBACK = 8, GOT_COMPACT = 16,
-       GOT_PERSIST = 32, GOT_BUDGET = 64 };
+       GOT_PERSIST = 32, GOT_BUDGET = 64, GOT_PACE = 128, GOT_LINK = 256, GOT_CAP = 512 };
 
 /* "64M" -> bytes; K, M, G, T are powers of 1024. */
 static int parse_size(const char *s, uint64_t *bytes)
@@ -79,7 +79,7 @@ static int decode(const char *s, size_t len, char *out, size_t room)
 	return 0;
 }
 
-static int parse_permille(const char *s, uint32_t *v)
+static int parse_number(const char *s, uint32_t max, uint32_t *v)
 {
 	char *end;
 	unsigned long n;
@@ -88,7 +88,7 @@ static int parse_permille(const char *s, uint32_t *v)
 		return -EINVAL;
 	errno = 0;
 	n = strtoul(s, &end, 10);
-	if (errno || *end || n > 1024)
+	if (errno || *end || n > max)
 		return -EINVAL;
 	*v = (uint32_t)n;
 	return 0;
@@ -120,19 +120,31 @@ static int set_option(struct hawk_url *u, const char *key, const char *value, un
 		ret = parse_size(value, &u->flash);
 	} else if (!strcmp(key, "writeback")) {
 		bit = GOT_WRITEBACK;
-		ret = parse_permille(value, &u->writeback);
+		ret = parse_number(value, 1024, &u->writeback);
 	} else if (!strcmp(key, "flash_budget")) {
 		bit = GOT_BUDGET;
 		ret = parse_size(value, &u->budget);
 	} else if (!strcmp(key, "persist")) {
 		bit = GOT_PERSIST;
 		ret = parse_switch(value, &u->persist);
+	} else if (!strcmp(key, "pace")) {
+		bit = GOT_PACE;
+		ret = parse_switch(value, &u->pace);
+	} else if (!strcmp(key, "link_mb_s")) {
+		bit = GOT_LINK;
+		ret = parse_number(value, UINT32_MAX, &u->link_mb);
+	} else if (!strcmp(key, "cap")) {
+		bit = GOT_CAP;
+		ret = parse_number(value, 100, &u->cap);
+		if (!u->cap)
+			ret = -EINVAL;
 	} else if (!strcmp(key, "compact")) {
 		bit = GOT_COMPACT;
 		ret = parse_switch(value, &u->compact);
 	} else {
 		return hawk_fail(-EINVAL, "URL: unknown option '%s'; known: dram, flash, "
-				 "flash_size, flash_budget, persist, writeback, compact", key);
+				 "flash_size, flash_budget, persist, writeback, compact, pace, "
+				 "link_mb_s, cap", key);
 	}
 	if (ret)
 		return hawk_fail(-EINVAL, "URL: bad value '%s' of %s", value, key);
@@ -185,6 +197,7 @@ int hawk_url_parse(const char *url, struct hawk_url *u)
 	u->dram = DRAM_DEFAULT;
 	u->writeback = WRITEBACK;
 	u->compact = true;
+	u->pace = true;
 	url += 6;
 	if (!*url)
 		return 0;

@@ -28,6 +28,23 @@ static u32 place_of(struct hawk_space *s, const struct hawk_item *it, bool *flas
 	return tier;
 }
 
+void hawk_space_load(struct hawk_space *s, const struct hawk_item *items, u32 n,
+		     struct hawk_pace_load *load)
+{
+	bool flash = false;
+	u32 i, tier;
+
+	for (i = 0; i < n; i++) {
+		tier = place_of(s, &items[i], &flash);
+		if (tier != HAWK_NONE && flash)
+			load->flash[tier] += s->block_bytes;
+		else if (tier != HAWK_NONE && load->link)
+			load->dram += s->block_bytes;
+		if (!(i % 64))
+			hawk_relax();
+	}
+}
+
 /* Time to compute @rows rows, 0 if the rate is not known. */
 static u64 compute_ns(const struct hawk_space *s, const struct hawk_estimate *e, u64 rows)
 {

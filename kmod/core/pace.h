@@ -343,4 +343,16 @@ struct hawk_pace_counts *hawk_space_paced(struct hawk_space *s);
 int hawk_space_estimate(struct hawk_space *s, struct hawk_estimate *e,
 			const struct hawk_item *items, u64 now);
 
+/**
+ * hawk_space_load() - what bringing some blocks would be
+ * @s: the space
+ * @items: @n items, by key or LID; only read
+ * @n: how many
+ * @load: bytes are added; @load->link: those of host tiers too
+ *
+ * May sleep.
+ */
+void hawk_space_load(struct hawk_space *s, const struct hawk_item *items, u32 n,
+		     struct hawk_pace_load *load);
+
 #endif /* HAWK_CORE_PACE_H */

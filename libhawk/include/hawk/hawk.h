@@ -38,7 +38,9 @@ struct hawk_kv;		/* a space */
  * Parameters of embed: dram=SIZE (default 256M), flash=PATH and flash_size=SIZE (the
  * file is created or grown; no flash tier without them), persist=1 (the flash file is a
  * pool, see hawk_tier_add_pool(); it is made if there is none). Sizes are bytes, with
- * K, M, G, T for powers of 1024.
+ * K, M, G, T for powers of 1024. pace=0: gathers copy as fast as they can, not in step with
+ * flash; link_mb_s=N: bandwidth of the link that they go through, 10^6 bytes per second, of
+ * which all together use no more than cap=N percent (70) in any 10 ms.
  *
  * Return: 0; -EINVAL (malformed URL), -ENOENT, -EACCES, -EROFS, -ENOSPC (flash file),
  * -ENOMEM, -EPROTO (the kernel's ABI is not ours).
@@ -320,6 +322,27 @@ struct hawk_gather_budget {
 	uint32_t mb_per_s[HAWK_TIERS_MAX];
 	uint32_t share[HAWK_TIERS_MAX];
 };
+
+/**
+ * hawk_estimate() - what would bringing blocks take, and how many are better computed
+ * @it: @n blocks of a prompt in its order, by key or LID; only read
+ * @e: in: flags, row and tokens_per_s as &struct hawk_estimate tells; out: the rest
+ *
+ * Return: 0; -EINVAL (no item, or not whole rows), -E2BIG, -EOPNOTSUPP (a flag, or this
+ * device cannot: HAWK_FEAT_PACE).
+ */
+int hawk_estimate(struct hawk_kv *kv, const struct hawk_item *it, unsigned int n,
+		  struct hawk_estimate *e);
+
+/**
+ * hawk_phase() - prefill runs, or has ended
+ * @until_ns: CLOCK_MONOTONIC time, ns, when it ends at the latest, no more than
+ *	HAWK_PHASE_MAX_NS from now; 0: it has ended
+ *
+ * Meanwhile blocks that gathers have read from flash are copied to memory.
+ * Return: how many wait for that, about; -EINVAL; -EOPNOTSUPP (HAWK_FEAT_PROMOTE).
+ */
+int hawk_phase(struct hawk_kv *kv, uint64_t until_ns);
 
 /**
  * hawk_gather_rows_max() - different rows per layer that come while a group computes
