@@ -92,6 +92,18 @@ static inline void kiocb_end_write(struct kiocb *iocb)
 }
 #endif
 
+/* In fs.h until 6.3; drop when 6.3 is the oldest kernel. */
+#ifdef HAVE_FILELOCK_H
+#include <linux/filelock.h>
+#endif
+
+/* One level down since 6.9; drop when 6.9 is the oldest kernel. */
+#ifdef HAVE_FILE_LOCK_CORE
+#define HAWK_FILE_LOCK(fl, field)	((fl)->c.flc_##field)
+#else
+#define HAWK_FILE_LOCK(fl, field)	((fl)->fl_##field)
+#endif
+
 /* Namespaces of symbols are strings since 6.13; drop when 6.13 is the oldest kernel. */
 #ifdef HAVE_IMPORT_NS_TOKEN
 #define HAWK_IMPORT_NS(ns)	MODULE_IMPORT_NS(ns)

@@ -248,7 +248,6 @@ void hawk_mem_release(struct hawk_mem *m);
 struct hawk_mem *hawk_mem_create_host(const struct hawk_tier_add *arg);
 struct hawk_mem *hawk_mem_create_blk(const struct hawk_tier_add *arg);
 struct hawk_mem *hawk_mem_create_dmabuf(const struct hawk_tier_add *arg);
-int hawk_blk_check_unused(const struct hawk_mem *m);
 struct hawk_mem *hawk_mem_alloc(const struct hawk_mem_ops *ops, u32 kind, u32 chunks);
 int hawk_mem_publish(struct hawk_mem *m);
 int hawk_mem_usage(struct hawk_mem *m, u64 *free_bytes, u64 *quarantine_bytes);

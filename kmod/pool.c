@@ -149,6 +149,17 @@ static int hawk_pool_write_supers(struct hawk_mem *m)
 	return ret;
 }
 
+/* Is it marked as plain flash?  Return: 0; -ENOENT: it is, there is no pool; others of reading. */
+static int hawk_pool_read_mark(struct hawk_mem *m, u64 size)
+{
+	struct hawk_pool_buf *b = &m->pool->record;
+	int ret = hawk_pool_rw(m, b, 0, hawk_plain_off(size), 1, false, 0);
+
+	if (!ret && hawk_plain_marked(b->mem))
+		ret = -ENOENT;
+	return ret;
+}
+
 static int hawk_pool_read_supers(struct hawk_mem *m, u64 size)
 {
 	struct hawk_pool_file *p = m->pool;
@@ -159,8 +170,9 @@ static int hawk_pool_read_supers(struct hawk_mem *m, u64 size)
 	if (size < HAWK_SUPER_1_OFF + HAWK_POOL_PAGE)
 		return -ENOENT;
 	mutex_lock(&p->record.lock);
+	ret = hawk_pool_read_mark(m, size);
 	for (i = 0; i < 2; i++)
-		err[i] = hawk_pool_read_super(m, hawk_super_copy_off(i), &s[i]);
+		err[i] = ret ?: hawk_pool_read_super(m, hawk_super_copy_off(i), &s[i]);
 	mutex_unlock(&p->record.lock);
 	if (!err[0] && !err[1] && memcmp(s[0].uuid, s[1].uuid, sizeof(s[0].uuid)))
 		err[1] = -EUCLEAN;
@@ -223,6 +235,32 @@ err_free:
 	return ret;
 }
 
+/**
+ * hawk_pool_mark_plain() - nobody takes this memory's payload for a pool
+ * @m: memory without a pool that is not published yet, its file open
+ * @size: of the file, bytes
+ * @off: where the mark is or comes, hawk_plain_layout()
+ *
+ * Return: 0 or a negative errno.
+ */
+int hawk_pool_mark_plain(struct hawk_mem *m, u64 size, u64 off)
+{
+	struct hawk_pool_buf b = { };
+	int ret = hawk_pool_buf_init(&b, 1);
+
+	mutex_init(&b.lock);
+	mutex_lock(&b.lock);
+	if (!ret && off + HAWK_POOL_PAGE <= size)
+		ret = hawk_pool_rw(m, &b, 0, off, 1, false, 0);
+	if (!ret && !hawk_plain_marked(b.mem)) {
+		hawk_plain_encode(b.mem);
+		ret = hawk_pool_rw(m, &b, 0, off, 1, true, IOCB_DSYNC);
+	}
+	mutex_unlock(&b.lock);
+	hawk_pool_buf_free(&b);
+	return ret;
+}
+
 /* Page @nr of the records: what the engine has to know of them. */
 static int hawk_pool_load_page(struct hawk_mem *m, u32 nr)
 {
@@ -263,7 +301,7 @@ int hawk_pool_start(struct hawk_mem *m)
 	if (ret)
 		return ret;
 	p->started = true;
-	ret = hawk_pool_open(hawk_dev.engine, m->id, &p->super);
+	ret = hawk_pool_open(hawk_dev.engine, m->id, &p->super, ktime_get_ns());
 	for (nr = 0; !ret && nr < pages; nr++)
 		ret = hawk_pool_load_page(m, nr);
 	if (!ret)

@@ -9,6 +9,7 @@
 #include "core/pool.h"
 
 int hawk_pool_attach(struct hawk_mem *m, u64 size);
+int hawk_pool_mark_plain(struct hawk_mem *m, u64 size, u64 off);
 int hawk_pool_start(struct hawk_mem *m);
 void hawk_pool_stop(struct hawk_mem *m);
 void hawk_pool_file_free(struct hawk_mem *m);

@@ -186,9 +186,6 @@ int hawk_mem_publish(struct hawk_mem *m)
 	int ret;
 
 	hawk_dev_lock();
-	ret = hawk_blk_check_unused(m);
-	if (ret)
-		goto out;
 	ret = hawk_tier_add(hawk_dev.engine, m->kind, m->chunks, &m->id);
 	if (ret)
 		goto out;

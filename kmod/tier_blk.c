@@ -5,7 +5,9 @@
  * The pages of the host frame are given to the file as they are (ITER_BVEC), so
  * the drive transfers straight from and to them.  Both kinds of file take the
  * same call; a block device is opened exclusively, so that a mounted one is
- * refused.  All contact with file systems and block devices is in this file.
+ * refused.  A regular file is locked with flock(2) from before it is looked at until
+ * its tier is gone: no two tiers, here or of a process with the embedded backend, use
+ * one, and hawkctl flash leaves it alone.  All contact with file systems and block devices is in this file.
  */
 #include "hawk.h"
 #include "pool.h"
@@ -19,12 +21,33 @@
 #include <linux/uaccess.h>
 #include <linux/uio.h>
 
+/* @type: F_WRLCK or F_UNLCK.  Return: 0; -EAGAIN: another has it; others. */
+static int hawk_blk_flock(struct file *file, int type)
+{
+	struct file_lock fl;
+
+	locks_init_lock(&fl);
+	fl.fl_end = OFFSET_MAX;
+	HAWK_FILE_LOCK(&fl, file) = file;
+	HAWK_FILE_LOCK(&fl, owner) = (fl_owner_t)file;
+	HAWK_FILE_LOCK(&fl, pid) = current->tgid;
+	HAWK_FILE_LOCK(&fl, flags) = FL_FLOCK;
+	HAWK_FILE_LOCK(&fl, type) = type;
+	if (file->f_op->flock)
+		return file->f_op->flock(file, F_SETLK, &fl);
+	return locks_lock_file_wait(file, &fl);
+}
+
 static void hawk_blk_release(struct hawk_mem *m)
 {
 	hawk_submit_stop(m);
 	hawk_pool_stop(m);
-	if (m->file)
-		fput(m->file);
+	if (!m->file)
+		return;
+	/* the last fput() may come later than the next one who wants it */
+	if (S_ISREG(m->file->f_mapping->host->i_mode))
+		hawk_blk_flock(m->file, F_UNLCK);
+	fput(m->file);
 }
 
 /* Nobody can read a flash frame that its present owner has not written before. */
@@ -131,6 +154,21 @@ static int hawk_blk_node(struct file *file)
 	return bdev ? bdev->bd_disk->node_id : NUMA_NO_NODE;
 }
 
+static int hawk_blk_lock(struct file *file, const char *path)
+{
+	int ret = 0;
+
+	if (S_ISREG(file->f_mapping->host->i_mode))
+		ret = hawk_blk_flock(file, F_WRLCK);
+	if (ret == -EAGAIN) {
+		pr_err_ratelimited("%s: is in use, by a tier or by a process\n", path);
+		return -EBUSY;
+	}
+	if (ret)
+		pr_err_ratelimited("%s: cannot be locked: %d\n", path, ret);
+	return ret;
+}
+
 /* A pool is used as one or not at all. */
 static int hawk_blk_open_pool(struct hawk_mem *m, const char *path, u64 size, bool persist)
 {
@@ -161,6 +199,25 @@ static int hawk_blk_open_pool(struct hawk_mem *m, const char *path, u64 size, bo
 	}
 }
 
+/* All of it is payload, from its start on. */
+static int hawk_blk_open_plain(struct hawk_mem *m, const char *path, u64 size, u64 bytes)
+{
+	bool reg = S_ISREG(m->file->f_mapping->host->i_mode);
+	u64 mark;
+	int ret;
+
+	mark = hawk_plain_layout(size, bytes, reg, &m->chunks);
+	if (bytes > size || !m->chunks) {
+		pr_err_ratelimited("%s: has %llu bytes, needed are %llu\n", path, size,
+				   max_t(u64, bytes, HAWK_CHUNK_BYTES));
+		return -ENOSPC;
+	}
+	ret = hawk_pool_mark_plain(m, size, mark);
+	if (ret)
+		pr_err_ratelimited("%s: cannot be marked as plain flash: %d\n", path, ret);
+	return ret;
+}
+
 static int hawk_blk_open(struct hawk_mem *m, const char *path, u64 bytes, bool persist)
 {
 	struct file *file;
@@ -180,20 +237,15 @@ static int hawk_blk_open(struct hawk_mem *m, const char *path, u64 bytes, bool p
 		return ret;
 	}
 	m->file = file;
-	ret = hawk_blk_check(file, path) ?: hawk_submit_start(m, hawk_blk_node(file));
+	ret = hawk_blk_check(file, path) ?: hawk_blk_lock(file, path);
+	ret = ret ?: hawk_submit_start(m, hawk_blk_node(file));
 	if (ret)
 		return ret;
 	size = i_size_read(file->f_mapping->host);
 	ret = hawk_blk_open_pool(m, path, size, persist);
 	if (ret || persist)
 		return ret;
-	m->chunks = hawk_chunks(bytes ? bytes : size);
-	if (!m->chunks || size < (u64)m->chunks << HAWK_CHUNK_SHIFT) {
-		pr_err_ratelimited("%s: has %llu bytes, needed are %llu\n", path, size,
-				   max_t(u64, bytes, HAWK_CHUNK_BYTES));
-		return -ENOSPC;
-	}
-	return 0;
+	return hawk_blk_open_plain(m, path, size, bytes);
 }
 
 /**
@@ -217,33 +269,4 @@ struct hawk_mem *hawk_mem_create_blk(const struct hawk_tier_add *arg)
 	if (ret && m)
 		kobject_put(&m->kobj);
 	return ret ? ERR_PTR(ret) : m;
-}
-
-/**
- * hawk_blk_check_unused() - is the file no tier yet, under any of its names?
- * @m: memory of any kind, not published yet
- *
- * Two tiers on one file would overwrite each other's blocks.  A device cannot get
- * here twice: it is opened exclusively.
- *
- * Context: under hawk_device.lock.
- * Return: 0 or -EBUSY.
- */
-int hawk_blk_check_unused(const struct hawk_mem *m)
-{
-	u32 t;
-
-	lockdep_assert_held(&hawk_dev.lock);
-	if (!m->file)
-		return 0;
-	for (t = 0; t < HAWK_TIERS_MAX; t++) {
-		const struct hawk_mem *other = hawk_dev.mem[t];
-
-		if (!other || !other->file ||
-		    other->file->f_mapping->host != m->file->f_mapping->host)
-			continue;
-		pr_err_ratelimited("%pD4: is tier %u already\n", m->file, t);
-		return -EBUSY;
-	}
-	return 0;
 }

@@ -175,6 +175,7 @@ static int flash_lock(int fd)
 /* A flash tier that is empty after every open: all of the file is payload. */
 static int plain_open(struct etier *t, const struct hawk_tier_add *a, const char *path)
 {
+	u32 chunks = 0;
 	u64 have;
 	int ret = poolfile_size(t->fd, &have);
 
@@ -183,12 +184,16 @@ static int plain_open(struct etier *t, const struct hawk_tier_add *a, const char
 	ret = epool_check_none(t->fd, path);
 	if (ret)
 		return ret;
-	t->bytes = (u64)hawk_chunks(a->bytes ? a->bytes : have) * HAWK_CHUNK_BYTES;
-	if (t->bytes && t->bytes <= have)
+	if (a->bytes <= have)
+		ret = poolfile_plain(t->fd, a->bytes, &chunks);
+	if (ret)
+		return hawk_fail(ret, "flash %s: marking it as such", path);
+	t->bytes = (u64)chunks * HAWK_CHUNK_BYTES;
+	if (t->bytes)
 		return 0;
 	return hawk_fail(-ENOSPC, "flash %s: it has %llu bytes, at least %llu are needed", path,
 			 (unsigned long long)have,
-			 (unsigned long long)(t->bytes ? t->bytes : HAWK_CHUNK_BYTES));
+			 (unsigned long long)(a->bytes ? a->bytes : HAWK_CHUNK_BYTES));
 }
 
 static int flash_open(struct etier *t, const struct hawk_tier_add *a)

@@ -182,7 +182,7 @@ int epool_load(struct embed *e, u32 id, struct etier *t)
 {
 	const struct hawk_super *s = &t->pool->super;
 	u32 c, per = LOAD_BYTES / HAWK_RECORD_BYTES;
-	int ret = hawk_pool_open(e->engine, id, s);
+	int ret = hawk_pool_open(e->engine, id, s, now_ns());
 	u8 *buf;
 	u64 n;
 

@@ -73,6 +73,37 @@ int poolfile_write(int fd, u64 off, const void *buf, size_t bytes, int flags)
 	return flush && fdatasync(fd) ? -errno : 0;
 }
 
+/* ---- plain flash ---- */
+
+static bool is_plain(int fd, u64 size, u8 *page)
+{
+	return size >= HAWK_POOL_PAGE &&
+	       !poolfile_read(fd, hawk_plain_off(size), page, HAWK_POOL_PAGE) &&
+	       hawk_plain_marked(page);
+}
+
+int poolfile_plain(int fd, u64 bytes, u32 *chunks)
+{
+	u8 *page = aligned_alloc(HAWK_POOL_PAGE, HAWK_POOL_PAGE);
+	struct stat st;
+	u64 size, mark;
+	int ret;
+
+	if (!page)
+		return -ENOMEM;
+	ret = fstat(fd, &st) ? -errno : poolfile_size(fd, &size);
+	if (ret)
+		goto out_free;
+	mark = hawk_plain_layout(size, bytes, S_ISREG(st.st_mode), chunks);
+	if (*chunks && !is_plain(fd, size, page)) {
+		hawk_plain_encode(page);
+		ret = poolfile_write(fd, mark, page, HAWK_POOL_PAGE, RWF_DSYNC);
+	}
+out_free:
+	free(page);
+	return ret;
+}
+
 /* ---- superblocks ---- */
 
 static int super_read(int fd, u64 off, u8 *page, struct hawk_super *s)
@@ -91,7 +122,7 @@ void poolfile_supers(int fd, struct hawk_super s[2], int err[2])
 
 	if (!ret)
 		ret = poolfile_size(fd, &bytes);
-	if (!ret && bytes < HAWK_SUPER_1_OFF + HAWK_POOL_PAGE)
+	if (!ret && (bytes < HAWK_SUPER_1_OFF + HAWK_POOL_PAGE || is_plain(fd, bytes, page)))
 		ret = -ENOENT;
 	for (i = 0; i < 2; i++)
 		err[i] = ret ? ret : super_read(fd, hawk_super_copy_off(i), page, &s[i]);
@@ -154,6 +185,18 @@ static int set_length(int fd, const struct poolfile_params *p, u64 bytes)
 	return p->sparse ? 0 : -posix_fallocate(fd, 0, (off_t)bytes);
 }
 
+/* The old superblocks first: half of two pools, or a mark, must not look like this pool's. */
+static int forget_old(int fd)
+{
+	u64 size;
+	int ret = poolfile_size(fd, &size);
+
+	ret = ret ? ret : zero_by_writing(fd, 0, HAWK_POOL_PAGE);
+	ret = ret ? ret : zero_by_writing(fd, hawk_super_copy_off(1), HAWK_POOL_PAGE);
+	ret = ret ? ret : zero_by_writing(fd, hawk_plain_off(size), HAWK_POOL_PAGE);
+	return !ret && fdatasync(fd) ? -errno : ret;
+}
+
 int poolfile_make(int fd, const struct poolfile_params *p, struct hawk_super *s)
 {
 	struct stat st;
@@ -174,13 +217,8 @@ int poolfile_make(int fd, const struct poolfile_params *p, struct hawk_super *s)
 	s->uuid[8] = (s->uuid[8] & 0x3f) | 0x80;
 	if (S_ISREG(st.st_mode))
 		ret = set_length(fd, p, s->bytes);
-	/* the old superblocks first: half of two pools must not look like one */
 	if (!ret)
-		ret = zero_by_writing(fd, 0, HAWK_POOL_PAGE);
-	if (!ret)
-		ret = zero_by_writing(fd, hawk_super_copy_off(1), HAWK_POOL_PAGE);
-	if (!ret && fdatasync(fd))
-		ret = -errno;
+		ret = forget_old(fd);
 	if (!ret)
 		ret = zero_range(fd, s->record_off, s->data_off - s->record_off,
 				 S_ISBLK(st.st_mode));

@@ -34,6 +34,8 @@ int poolfile_size(int fd, u64 *bytes);
  * @fd: device or file
  * @s: out, both
  * @err: out, what hawk_super_decode() said of each, or the errno of reading it
+ *
+ * What is marked as plain flash has none.
  */
 void poolfile_supers(int fd, struct hawk_super s[2], int err[2]);
 
@@ -46,6 +48,17 @@ void poolfile_supers(int fd, struct hawk_super s[2], int err[2]);
  * Return: 0; -EINVAL (slot size), -ENOSPC (too small, or no room); others of writing.
  */
 int poolfile_make(int fd, const struct poolfile_params *p, struct hawk_super *s);
+
+/**
+ * poolfile_plain() - use a device or file that is no pool as plain flash
+ * @fd: open for writing, locked
+ * @bytes: wanted, 0: all; no more than it has
+ * @chunks: out; 0: it is too small, and nothing was written
+ *
+ * See to it that nobody takes its payload for a pool.
+ * Return: 0 or a negative errno.
+ */
+int poolfile_plain(int fd, u64 bytes, u32 *chunks);
 
 /** poolfile_write_supers() - both, each durable before the next: 0 or a negative errno */
 int poolfile_write_supers(int fd, const struct hawk_super *s);

@@ -225,16 +225,19 @@ enum hawk_tier_kind {
  * has left is kept until its room is needed for others.  ENOENT: it is no pool; EILSEQ,
  * EUCLEAN: it was one and both superblocks are damaged; EPROTONOSUPPORT: of a later version;
  * EOPNOTSUPP: this device cannot (HAWK_FEAT_PERSIST).  Without the flag a pool is refused:
- * EEXIST.
+ * EEXIST.  Without it a file may become 4096 bytes longer, and of a device whose bytes are
+ * whole chunks the last one is not used: what is plain flash is marked as such behind its
+ * blocks, as those may look like a pool.
  *
  * Needs CAP_SYS_ADMIN.  ENOMEM: the node has not so much memory at all; ENOSPC: no
  * free tier id or the file or buffer is smaller than @bytes or than a chunk; EBUSY:
- * the block device is in use, or the file or buffer is a tier already, maybe under
- * another name; EROFS, EACCES, ENOENT: from opening the path; ENOTBLK: neither block
- * device nor regular file.  For HAWK_TIER_DMABUF: EBADF: @fd is no descriptor; EINVAL:
- * it is no dma-buf, or one of HAWK_IOC_EXPORT; EOPNOTSUPP: the CPU cannot map it;
- * ENODEV: its exporter has taken it away; EINTR: killed while it was zeroed, or while
- * an old tier let it go; others are the exporter's.
+ * the block device is in use, the file locked by another (flock: a tier, maybe under
+ * another name, or a process with the embedded backend), or the buffer a tier already;
+ * EROFS, EACCES, ENOENT: from opening the path; ENOTBLK: neither block device nor regular
+ * file.  For HAWK_TIER_DMABUF: EBADF: @fd is no descriptor; EINVAL: it is no dma-buf, or
+ * one of HAWK_IOC_EXPORT; EOPNOTSUPP: the CPU cannot map it; ENODEV: its exporter has
+ * taken it away; EINTR: killed while it was zeroed, or while an old tier let it go; others
+ * are the exporter's.
  */
 struct hawk_tier_add {
 	__u32 size;

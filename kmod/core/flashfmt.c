@@ -9,6 +9,7 @@
 #include "lid.h"
 
 #define SUPER_MAGIC	0x4c4f4f504b574148ull	/* "HAWKPOOL" */
+#define PLAIN_MAGIC	0x504d45544b574148ull	/* "HAWKTEMP" */
 #define RECORD_MAGIC	0x52434b48u		/* "HKCR" */
 #define HEADER_MAGIC	0x48534b48u		/* "HKSH" */
 
@@ -91,7 +92,7 @@ static u64 page_up(u64 bytes)
 	return (bytes + HAWK_POOL_PAGE - 1) & ~(u64)(HAWK_POOL_PAGE - 1);
 }
 
-/* Place the areas for @chunks.  Return: the end of the pool. */
+/* Place the areas for @chunks.  Return: the end of the last. */
 static u64 place(struct hawk_super *s, u64 chunks)
 {
 	u64 slots = chunks * (HAWK_CHUNK_BYTES / s->slot_bytes);
@@ -116,7 +117,7 @@ int hawk_super_layout(struct hawk_super *s)
 		high = 0x7fffffff;
 	while (low < high) {
 		mid = (low + high + 1) / 2;
-		if (place(s, mid) <= s->bytes)
+		if (place(s, mid) + HAWK_POOL_PAGE <= s->bytes)
 			low = mid;
 		else
 			high = mid - 1;
@@ -156,7 +157,7 @@ static bool super_sound(const struct hawk_super *s)
 	return !hawk_super_layout(&want) && want.bytes == s->bytes &&
 	       want.chunks == s->chunks && want.record_off == s->record_off &&
 	       want.header_off == s->header_off && want.data_off == s->data_off &&
-	       s->seq < 1ull << (64 - HAWK_EPOCH_SHIFT);
+	       s->rated <= HAWK_RATED_MAX && s->seq < 1ull << (64 - HAWK_EPOCH_SHIFT);
 }
 
 int hawk_super_decode(const u8 *p, struct hawk_super *s)
@@ -195,6 +196,36 @@ int hawk_super_choose(const int err[2], const struct hawk_super s[2])
 u64 hawk_pool_id(const struct hawk_super *s)
 {
 	return get64(s->uuid);
+}
+
+/* ---- plain flash ---- */
+
+u64 hawk_plain_layout(u64 size, u64 bytes, bool grows, u32 *chunks)
+{
+	u64 mark = hawk_plain_off(size), n = (bytes ? bytes : size) / HAWK_CHUNK_BYTES;
+
+	if (n > 0x7fffffff)
+		n = 0x7fffffff;
+	if (n * HAWK_CHUNK_BYTES > mark) {
+		if (grows)
+			mark = n * HAWK_CHUNK_BYTES;
+		else
+			n = mark / HAWK_CHUNK_BYTES;
+	}
+	*chunks = n;
+	return mark;
+}
+
+void hawk_plain_encode(u8 *p)
+{
+	memset(p, 0, HAWK_POOL_PAGE);
+	put64(p, PLAIN_MAGIC);
+	seal(p, HAWK_POOL_PAGE, SUPER_CRC);
+}
+
+bool hawk_plain_marked(const u8 *p)
+{
+	return get64(p) == PLAIN_MAGIC && whole(p, HAWK_POOL_PAGE, SUPER_CRC);
 }
 
 /* ---- record ---- */

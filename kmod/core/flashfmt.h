@@ -10,10 +10,12 @@
  *	records		one of 256 bytes per chunk, from 69632 on
  *	headers		one of 128 bytes per slot: chunk after chunk, CHUNK / slot_bytes each
  *	payload		chunks of 2 MiB, aligned to 2 MiB
+ *	nothing		at least the last 4096 bytes of the pool
  *
  * Where superblock 1 is does not depend on the size: it is found when superblock 0 cannot be
- * read, whatever the pool's or the device's size, and making a pool overwrites it.  Areas begin at multiples of 4096.  A slot is a block-sized place in a chunk, counted from
- * the chunk's start; blocks larger than slot_bytes use the first headers of their chunk only.
+ * read, whatever the pool's or the device's size, and making a pool overwrites it.  Areas
+ * begin at multiples of 4096.  A slot is a block-sized place in a chunk, counted from the
+ * chunk's start; blocks larger than slot_bytes use the first headers of their chunk only.
  * 4096 bytes of headers are a page: the unit in which they are written.
  *
  * Superblock
@@ -75,6 +77,17 @@
  *	 64 32	key
  *	 96 32	key of the block with the tokens before, zero: none, or not known
  *
+ * Plain flash, of which nothing is kept, is payload from its first byte on: what its users
+ * write there may look like a pool.  So its last whole page, which is no payload then, says
+ * what it is, and where it does nothing else is looked at.  In a pool that page is the
+ * last one, or behind the pool: no block gets there either.  hawk_plain_layout() has
+ * where chunks and mark are; where the mark is not there yet it is durable before the first
+ * block is written.
+ *
+ * Mark
+ *	  0  8	"HAWKTEMP"
+ *	 12  4	CRC, of 4096 bytes
+ *
  * Why a block that is found is the block that was written:
  *
  * - An epoch is used once in the life of a pool, for one chunk and one owner: it is the
@@ -115,6 +128,7 @@
 #define HAWK_SLOT_BYTES_MIN	4096u
 #define HAWK_SLOT_BYTES_MAX	65536u	/* so that no page has headers of two chunks */
 #define HAWK_SLOT_BYTES_DEFAULT	16384u
+#define HAWK_RATED_MAX		(1ull << 61)	/* bytes per day; no drive stands so much */
 #define HAWK_EPOCH_SHIFT	40	/* uses of a pool above, a counter below */
 
 /**
@@ -125,7 +139,7 @@
  * @record_off: offset of the records, bytes
  * @header_off: offset of the headers, bytes
  * @data_off: offset of the payload, bytes
- * @rated: rated endurance, bytes per day; 0: not told
+ * @rated: rated endurance, bytes per day, HAWK_RATED_MAX at most; 0: not told
  * @written: bytes written in its life, as far as they were counted
  * @created: when it was formatted, seconds since 1970
  * @chunks: chunks of payload
@@ -265,6 +279,29 @@ int hawk_super_decode(const u8 *p, struct hawk_super *s);
  * -ENOENT if none does.
  */
 int hawk_super_choose(const int err[2], const struct hawk_super s[2]);
+
+/**
+ * hawk_plain_layout() - where chunks and mark of plain flash are
+ * @size: of the device or file, bytes
+ * @bytes: wanted, 0: all
+ * @grows: it is a file, which gets a page more if there is none behind its chunks
+ * @chunks: out, from its start on; 0: it is too small
+ *
+ * Return: offset of the mark, bytes; a file that ends before ends with it then.
+ */
+u64 hawk_plain_layout(u64 size, u64 bytes, bool grows, u32 *chunks);
+
+/** hawk_plain_off() - where to look for the mark: the last whole page of @size bytes */
+static inline u64 hawk_plain_off(u64 size)
+{
+	return size < HAWK_POOL_PAGE ? 0 : (size & ~(u64)(HAWK_POOL_PAGE - 1)) - HAWK_POOL_PAGE;
+}
+
+/** hawk_plain_encode() - write the mark to HAWK_POOL_PAGE bytes */
+void hawk_plain_encode(u8 *p);
+
+/** hawk_plain_marked() - are these HAWK_POOL_PAGE bytes the mark? */
+bool hawk_plain_marked(const u8 *p);
 
 /** hawk_super_copy_off() - where superblock @copy lies, bytes */
 static inline u64 hawk_super_copy_off(u32 copy)

@@ -34,8 +34,11 @@ u64 hawk_pool_tick(struct hawk_pool *p)
 	return old + 1;
 }
 
-int hawk_pool_open(struct hawk_engine *e, u32 tier, const struct hawk_super *s)
+int hawk_pool_open(struct hawk_engine *e, u32 tier, const struct hawk_super *s, u64 now)
 {
+	struct hawk_tier_admit rated = {
+		.flags = HAWK_ADMIT_SET, .tier = tier, .rated_bytes = s->rated,
+	};
 	struct hawk_tier *t;
 	struct hawk_pool *p;
 
@@ -59,7 +62,7 @@ int hawk_pool_open(struct hawk_engine *e, u32 tier, const struct hawk_super *s)
 	p->oldest = HAWK_NONE;
 	p->youngest = HAWK_NONE;
 	t->pool = p;
-	return 0;
+	return s->rated ? hawk_tier_admit(e, &rated, now) : 0;
 }
 
 /* The tier goes. */

@@ -32,11 +32,15 @@
  * @e: the engine
  * @tier: tier id; no space has a part in it yet
  * @s: superblock of its pool, with the sequence of this use; as many chunks as the tier
+ * @now: present time, nanoseconds
+ *
+ * If @s has a rated endurance, three quarters of it are the tier's write budget until
+ * hawk_tier_admit() sets another.
  *
  * May sleep; serialised by the host, as all of hawk_pool_load() and hawk_pool_loaded().
  * Return: 0; -ENOENT; -EINVAL (not a flash tier, or chunks differ); -ENOMEM.
  */
-int hawk_pool_open(struct hawk_engine *e, u32 tier, const struct hawk_super *s);
+int hawk_pool_open(struct hawk_engine *e, u32 tier, const struct hawk_super *s, u64 now);
 
 /**
  * hawk_pool_load() - what the record of a chunk says

@@ -53,7 +53,27 @@ exec "$root/tools/lab/hawk-lab" run --check-log --quiet --timeout 600 -- \
 			reload
 		}
 		pool /dev/nvme0n1 "" "drive"
+		# the rated endurance is the write budget, until told otherwise; the drive counts too
+		ctl flash format /dev/nvme0n1 --force --endurance 100T
+		ctl --pool tier add-blk /dev/nvme0n1
+		[ "$(cat /sys/class/misc/hawk/tier1/write_budget_bytes)" = $((75 << 40)) ]
+		tell $? "three quarters of the rated endurance are the budget"
+		ctl --json flash check /dev/nvme0n1; [ $? = 1 ] && grep -q "uses it" /tmp/log
+		tell $? "a drive in use is not read but by force"
+		ctl tier del 1
+		ctl --json flash wear /dev/nvme0n1 && cp /tmp/log /tmp/before
+		dd if=/dev/zero of=/dev/nvme0n1 bs=1M seek=40 count=16 oflag=direct 2>/dev/null
+		ctl --json flash wear /dev/nvme0n1 && cp /tmp/log /tmp/after
+		python3 -c "
+import json
+a, b = (json.load(open(f)) for f in (\"/tmp/before\", \"/tmp/after\"))
+assert a[\"pool\"][\"budget_bytes_per_day\"] == 75 << 40, a
+assert b[\"drive\"][\"written_bytes\"] - a[\"drive\"][\"written_bytes\"] > 15 << 20, (a, b)
+assert a[\"drive\"][\"percentage_used\"] == 0, a" 2>>/tmp/log
+		tell $? "the SMART log of the drive is beside it, and has what was written"
 		mkfs.ext4 -q -F /dev/nvme0n1 && mount /dev/nvme0n1 /mnt
 		pool /mnt/pool "--bytes 64M" "file on ext4"
+		ctl flash wear /mnt/pool && grep -q "/dev/nvme0n1" /tmp/log
+		tell $? "also of the drive that a file is on"
 		umount /mnt
 		echo "1..$n"' flash-vm "$root"

@@ -53,7 +53,19 @@ def formats(pool):
     refused("no room for a chunk", ["no room"], "flash", "format", pool, "--bytes", "3M")
     status, made = answer("flash", "format", pool, "--bytes", "32M", "--dwpd", "0.5")
     t.equal((status, made["bytes"], made["slot_bytes"], made["chunks"],
-             made["rated_bytes_per_day"]), (0, 32 << 20, 16384, 15, 16 << 20), "a pool is made")
+             made["rated_bytes_per_day"]), (0, 32 << 20, 16384, 14, 16 << 20), "a pool is made")
+    refused("one endurance", ["not both"], "flash", "format", pool, "--force", "--dwpd", "1",
+            "--endurance", "1T", status=2)
+    refused("no drive stands so much", ["no drive"], "flash", "format", pool, "--force",
+            "--endurance", str(1 << 62), status=2)
+    status, made = answer("flash", "format", pool, "--force", "--endurance", "3T")
+    t.equal((status, made["rated_bytes_per_day"]), (0, 3 << 40), "endurance in bytes per day")
+    wear = ctl("--json", "flash", "wear", pool)
+    told = json.loads(wear.stdout)
+    t.ok(told["pool"] == {"rated_bytes_per_day": 3 << 40, "budget_bytes_per_day": 9 << 38,
+                          "written_bytes": 0} and
+         ("drive" in told if not wear.returncode else "hawkctl: " in wear.stderr),
+         "and told, with what the drive says or why it does not", f"{told} {wear.stderr}")
     refused("not over another pool", ["--force"], "flash", "format", pool)
     status, again = answer("flash", "format", pool, "--force")
     t.ok(status == 0 and again["uuid"] != made["uuid"], "but by force, with another uuid")

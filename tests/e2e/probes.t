@@ -26,6 +26,8 @@ ANSWERS = {
     "dma_buf_invalidate_mappings": "no no yes",
     "dma_buf_vmap_unlocked": "no yes yes",
     "eventfd_signal_1arg": "no yes yes",
+    "file_lock_core": "no yes yes",         # 6.9
+    "filelock_h": "no yes yes",             # 6.3
     "import_ns_token": "yes yes no",
     "kiocb_start_write": "yes yes yes",     # 6.6, and Debian's 6.1 by backport
     "shrinker_alloc": "no yes yes",         # 6.7

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -163,6 +164,62 @@ TEST_F(hawk, tier_add_no_pool)
 	close(fd);
 	EXPECT_EQ(-EILSEQ, pool_add(self->ctl, path, 0));
 	EXPECT_EQ(-EEXIST, blk_add(self->ctl, path, 0, &tier));
+	unlink(path);
+	free(path);
+}
+
+/* What fills plain flash may look like a pool: nobody takes it for one. */
+TEST_F(hawk, tier_add_forged_pool)
+{
+	struct stat st;
+	uint32_t tier;
+	char *path;
+	int fd;
+
+	if (!test_dir())
+		SKIP(return, "HAWK_TEST_DIR is not set");
+	path = temp_file("forged", 4 * MIB);
+	ASSERT_NE(NULL, path);
+	ASSERT_EQ(0, blk_add(self->ctl, path, 0, &tier));
+	EXPECT_EQ(0, tier_remove(self->ctl, tier));
+	ASSERT_EQ(0, stat(path, &st));
+	EXPECT_EQ(4 * MIB + 4096, st.st_size);	/* all that was payload still is */
+	fd = open(path, O_WRONLY);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(8, pwrite(fd, "HAWKPOOL", 8, 0));
+	EXPECT_EQ(0, blk_add(self->ctl, path, 0, &tier));
+	EXPECT_EQ(0, tier_remove(self->ctl, tier));
+	EXPECT_EQ(-ENOENT, pool_add(self->ctl, path, 0));
+	ASSERT_EQ(0, ftruncate(fd, 4 * MIB));
+	EXPECT_EQ(-EEXIST, blk_add(self->ctl, path, 0, &tier));
+	close(fd);
+	unlink(path);
+	free(path);
+}
+
+/* A process may have the embedded backend use the file, or hawkctl may look at it. */
+TEST_F(hawk, tier_add_locked_file)
+{
+	uint32_t tier;
+	char *path;
+	int fd;
+
+	if (!test_dir())
+		SKIP(return, "HAWK_TEST_DIR is not set");
+	path = temp_file("locked", 4 * MIB);
+	ASSERT_NE(NULL, path);
+	fd = open(path, O_RDWR);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, flock(fd, LOCK_SH));
+	EXPECT_EQ(-EBUSY, blk_add(self->ctl, path, 0, &tier));
+	EXPECT_EQ(-EBUSY, pool_add(self->ctl, path, 0));
+	ASSERT_EQ(0, flock(fd, LOCK_UN));
+	ASSERT_EQ(0, blk_add(self->ctl, path, 0, &tier));
+	EXPECT_EQ(-1, flock(fd, LOCK_EX | LOCK_NB));
+	EXPECT_EQ(EWOULDBLOCK, errno);
+	EXPECT_EQ(0, tier_remove(self->ctl, tier));
+	EXPECT_EQ(0, flock(fd, LOCK_EX | LOCK_NB));
+	close(fd);
 	unlink(path);
 	free(path);
 }

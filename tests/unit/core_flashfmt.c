@@ -16,10 +16,12 @@
 #include "../../kmod/core/flashfmt.h"
 
 static const char super_bytes[] =	/* the first 128, all others are zero */
-	"4841574b504f4f4c02000000311eacdc101112131415161718191a1b1c1d1e1f"
-	"07000000000000000000004000000000fb010000004000000010010000000000"
+	"4841574b504f4f4c0200000093dc695a101112131415161718191a1b1c1d1e1f"
+	"07000000000000000000004000000000fa010000004000000010010000000000"
 	"00100300000000000000a0000000000000005847f80d000079df0d8648700000"
 	"20222c6900000000010000000000000000000000000000000000000000000000";
+static const char plain_bytes[] =	/* likewise */
+	"4841574b54454d5000000000153f9c47";
 static const char record_bytes[] =
 	"484b43525f805254101112131415161703000000000700000900000001000000"
 	"e803000000000100100000002000000008000000030000000500000001000000"
@@ -108,7 +110,7 @@ static void superblock_is_these_bytes(void **state)
 	assert_memory_equal(got.uuid, s.uuid, sizeof(s.uuid));
 	assert_int_equal(got.seq, 7);
 	assert_int_equal(got.bytes, 1 << 30);
-	assert_int_equal(got.chunks, 507);
+	assert_int_equal(got.chunks, 506);
 	assert_int_equal(got.slot_bytes, 16384);
 	assert_int_equal(got.record_off, 69632);
 	assert_int_equal(got.header_off, 200704);
@@ -118,6 +120,57 @@ static void superblock_is_these_bytes(void **state)
 	assert_int_equal(got.created, s.created);
 	assert_true(got.clean);
 	assert_int_equal(hawk_pool_id(&got), POOL);
+}
+
+static void mark_is_these_bytes(void **state)
+{
+	u32 i;
+
+	(void)state;
+	memset(want, 0, sizeof(want));
+	from_hex(plain_bytes, want);
+	hawk_plain_encode(page);
+	assert_memory_equal(page, want, sizeof(page));
+	assert_true(hawk_plain_marked(want));
+	for (i = 0; i < 8 * HAWK_POOL_PAGE; i++) {
+		page[i / 8] ^= 1u << i % 8;
+		assert_false(hawk_plain_marked(page));
+		page[i / 8] ^= 1u << i % 8;
+	}
+}
+
+/* Payload and mark never meet, and the next one who looks finds the mark. */
+static void mark_is_no_payload(void **state)
+{
+	static const u64 size[] = {
+		0, 4095, 4096, 8192, (2 << 20) - 1, 2 << 20, (2 << 20) + 1, (2 << 20) + 4096,
+		(4 << 20) - 4096, 4 << 20, (4 << 20) + 100, (5 << 20) + 100, 1ull << 40,
+		(1ull << 40) + 4096,
+	};
+	u64 mark, after, bytes;
+	u32 i, file, chunks;
+
+	(void)state;
+	for (i = 0; i < sizeof(size) / sizeof(size[0]); i++)
+		for (file = 0; file < 2; file++)
+			for (bytes = 0; bytes <= size[i] && bytes <= 6 << 20; bytes += 2 << 20) {
+				mark = hawk_plain_layout(size[i], bytes, file, &chunks);
+				if (!chunks)
+					continue;
+				after = mark + HAWK_POOL_PAGE > size[i] ? mark + HAWK_POOL_PAGE : size[i];
+				assert_true((u64)chunks << 21 <= mark);
+				assert_true(file || after == size[i]);
+				assert_int_equal(hawk_plain_off(after), mark);
+				/* a file has as many chunks as it always had */
+				assert_true(!file || chunks == (bytes ? bytes : size[i]) >> 21);
+				assert_true(file || chunks + 1 >= (bytes ? bytes : size[i]) >> 21);
+			}
+	hawk_plain_layout(2 << 20, 0, true, &chunks);
+	assert_int_equal(chunks, 1);
+	hawk_plain_layout(64 << 20, 0, false, &chunks);
+	assert_int_equal(chunks, 31);
+	hawk_plain_layout((64 << 20) + 4096, 0, false, &chunks);
+	assert_int_equal(chunks, 32);
 }
 
 static void record_is_these_bytes(void **state)
@@ -370,11 +423,13 @@ static void layout_fits(void **state)
 			assert_true(hawk_header_off(&s, s.chunks) <= s.data_off);
 			assert_int_equal(s.header_off % 4096, 0);
 			assert_int_equal(s.data_off % HAWK_CHUNK_BYTES, 0);
-			assert_true(s.data_off + (u64)s.chunks * HAWK_CHUNK_BYTES <= s.bytes);
+			/* its last page is no block's: hawk_plain_off() */
+			assert_true(s.data_off + (u64)s.chunks * HAWK_CHUNK_BYTES <=
+				    hawk_plain_off(s.bytes));
 			assert_true(s.chunks == 0x7fffffff || s.bytes <
 				    s.data_off + (s.chunks + 2ull) * HAWK_CHUNK_BYTES + 4096);
 		}
-	s = (struct hawk_super){ .bytes = (4 << 20) - 4096, .slot_bytes = 16384 };
+	s = (struct hawk_super){ .bytes = 4 << 20, .slot_bytes = 16384 };
 	assert_int_equal(hawk_super_layout(&s), -ENOSPC);
 	s = (struct hawk_super){ .bytes = 1 << 30, .slot_bytes = 2048 };
 	assert_int_equal(hawk_super_layout(&s), -EINVAL);
@@ -388,6 +443,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(superblock_is_these_bytes),
+		cmocka_unit_test(mark_is_these_bytes),
+		cmocka_unit_test(mark_is_no_payload),
 		cmocka_unit_test(record_is_these_bytes),
 		cmocka_unit_test(header_is_these_bytes),
 		cmocka_unit_test(every_bit_of_a_superblock_counts),

@@ -637,6 +637,26 @@ static void forgotten_space(void **state)
 	ph_free(&h);
 }
 
+static void rated_endurance_is_a_budget(void **state)
+{
+	struct hawk_tier_admit a = { 0 };
+	struct pool_host h;
+
+	(void)state;
+	ph_format(&h, 6, 12);
+	h.super.rated = 1ull << 40;
+	hawk_super_encode(&h.super, h.d.now);
+	hawk_super_encode(&h.super, h.d.now + hawk_super_copy_off(1));
+	assert_int_equal(ph_open(&h, 1), 0);
+	a.tier = h.flash;
+	assert_int_equal(hawk_tier_admit(h.e, &a, h.now), 0);
+	assert_int_equal(a.rated_bytes, 1ull << 40);
+	assert_int_equal(a.budget_bytes, 3ull << 38);
+	assert_int_equal(a.period_ns, HAWK_DAY_NS);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
 static void refusals(void **state)
 {
 	struct hawk_identity id;
@@ -650,9 +670,9 @@ static void refusals(void **state)
 	ph_format(&h, 6, 12);
 	assert_int_equal(ph_open(&h, 1), 0);
 	two = h.super;
-	assert_int_equal(hawk_pool_open(h.e, h.flash, &two), -EINVAL);	/* is one */
-	assert_int_equal(hawk_pool_open(h.e, h.dram, &two), -EINVAL);
-	assert_int_equal(hawk_pool_open(h.e, HAWK_TIERS_MAX, &two), -ENOENT);
+	assert_int_equal(hawk_pool_open(h.e, h.flash, &two, 1), -EINVAL);	/* is one */
+	assert_int_equal(hawk_pool_open(h.e, h.dram, &two, 1), -EINVAL);
+	assert_int_equal(hawk_pool_open(h.e, HAWK_TIERS_MAX, &two, 1), -ENOENT);
 	assert_int_equal(hawk_pool_slot_bytes(h.e, h.dram), 0);
 	assert_int_equal(hawk_pool_slot_bytes(h.e, h.flash), PH_BLOCK);
 	p = ph_params(&h, "small", &id);
@@ -723,6 +743,7 @@ int main(void)
 		cmocka_unit_test(no_more_than_the_quota),
 		cmocka_unit_test(no_room_in_the_tables),
 		cmocka_unit_test(forgotten_space),
+		cmocka_unit_test(rated_endurance_is_a_budget),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(superblocks),
 	};

@@ -107,7 +107,8 @@ void ph_format(struct pool_host *h, u32 chunks, u64 seed)
 
 	memset(h, 0, sizeof(*h));
 	h->super.slot_bytes = PH_BLOCK;
-	h->super.bytes = (chunks + 1ull) * HAWK_CHUNK_BYTES;	/* all else fits into one */
+	/* all else fits into one, but for the last page */
+	h->super.bytes = (chunks + 1ull) * HAWK_CHUNK_BYTES + HAWK_POOL_PAGE;
 	for (i = 0; i < sizeof(h->super.uuid); i++)
 		h->super.uuid[i] = host_rand(&seed);
 	assert_int_equal(hawk_super_layout(&h->super), 0);
@@ -161,7 +162,7 @@ int ph_open(struct pool_host *h, u32 dram_chunks)
 	h->mem = map((u64)dram_chunks * HAWK_CHUNK_BYTES);
 	assert_int_equal(hawk_tier_add(h->e, HAWK_TIER_HOST, dram_chunks, &h->dram), 0);
 	assert_int_equal(hawk_tier_add(h->e, HAWK_TIER_BLK, h->super.chunks, &h->flash), 0);
-	assert_int_equal(hawk_pool_open(h->e, h->flash, &h->super), 0);
+	assert_int_equal(hawk_pool_open(h->e, h->flash, &h->super, h->now), 0);
 	records_load(h);
 	return 0;
 }

@@ -135,7 +135,7 @@ static struct hawk_super pool_open(struct walk *w, u32 tier, struct hawk_record 
 	assert_int_equal(hawk_super_layout(&s), 0);
 	hawk_record_encode(r, hawk_pool_id(&s), p);
 	assert_int_equal(hawk_record_decode(p, hawk_pool_id(&s), 1, r), 0);
-	assert_int_equal(hawk_pool_open(w->h.e, tier, &s), 0);
+	assert_int_equal(hawk_pool_open(w->h.e, tier, &s, 1), 0);
 	assert_int_equal(hawk_pool_load(w->h.e, tier, r), 0);
 	hawk_pool_loaded(w->h.e, tier);
 	return s;

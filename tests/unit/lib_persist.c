@@ -420,6 +420,72 @@ static void enlarged_file(void **state)
 	fx_dir_remove(dir);
 }
 
+/* ---- forgery ---- */
+
+static void put_page(uint64_t off, const uint8_t *page)
+{
+	int fd = open(file, O_RDWR | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, page, HAWK_POOL_PAGE, (off_t)off), HAWK_POOL_PAGE);
+	close(fd);
+}
+
+static int open_as(const char *more, uint64_t *size)
+{
+	struct stat st;
+	struct hawk *h;
+	char url[600];
+	int ret;
+
+	snprintf(url, sizeof(url), "embed:?dram=2M&flash=%s%s", file, more);
+	ret = hawk_open(url, &h);
+	if (!ret)
+		hawk_close(h);
+	assert_int_equal(stat(file, &st), 0);
+	*size = (uint64_t)st.st_size;
+	return ret;
+}
+
+/*
+ * Who fills plain flash chooses all bytes of its payload, also those of a pool: superblocks,
+ * records, headers.  Nobody takes it for one, with or without its flag.
+ */
+static void forged_pool(void **state)
+{
+	struct hawk_super s = { .bytes = 16 * MIB, .slot_bytes = 16384, .seq = 9 };
+	static uint8_t page[HAWK_POOL_PAGE];
+	uint64_t size;
+	int fd;
+
+	(void)state;
+	fx_dir_make(dir, sizeof(dir));
+	snprintf(file, sizeof(file), "%s/plain", dir);
+	assert_ok(open_as("&flash_size=16M", &size));
+	assert_int_equal(size, 16 * MIB + HAWK_POOL_PAGE);	/* nothing of it is payload less */
+	assert_int_equal(hawk_super_layout(&s), 0);
+	hawk_super_encode(&s, page);
+	put_page(0, page);
+	put_page(HAWK_SUPER_1_OFF, page);
+	assert_ok(open_as("&flash_size=16M", &size));
+	assert_int_equal(open_as("&persist=1", &size), -ENOENT);
+	assert_int_equal(size, 16 * MIB + HAWK_POOL_PAGE);
+	/* without the mark it would have been one */
+	assert_int_equal(truncate(file, 16 * MIB), 0);
+	assert_int_equal(open_as("&flash_size=16M", &size), -EEXIST);
+	assert_ok(open_as("&persist=1", &size));
+	/* and whoever makes it a pool takes the mark away */
+	assert_int_equal(unlink(file), 0);
+	assert_ok(open_as("&flash_size=16M", &size));
+	fd = open(file, O_RDWR | O_CLOEXEC);
+	assert_int_equal(poolfile_make(fd, &(struct poolfile_params) {
+				 .bytes = 16 * MIB + HAWK_POOL_PAGE, .slot_bytes = 16384 }, &s), 0);
+	close(fd);
+	assert_ok(open_as("&persist=1", &size));
+	assert_int_equal(open_as("&flash_size=16M", &size), -EEXIST);
+	fx_dir_remove(dir);
+}
+
 /* ---- refusals ---- */
 
 static int try_url(const char *more)
@@ -564,6 +630,7 @@ int main(void)
 		cmocka_unit_test(found_blocks_are_blocks),
 		cmocka_unit_test(damage),
 		cmocka_unit_test(enlarged_file),
+		cmocka_unit_test(forged_pool),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(killed_writers),
 		cmocka_unit_test(many_slots),

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../../libhawk/crc32c.h"
@@ -63,6 +64,23 @@ static void pool_close(struct pool *p)
 	close(p->fd);
 }
 
+/* Who uses a file has it locked, a device opened exclusively. */
+static bool in_use(const char *path, int fd)
+{
+	struct stat st;
+	int own;
+
+	if (flock(fd, LOCK_SH | LOCK_NB))
+		return true;
+	if (fstat(fd, &st) || !S_ISBLK(st.st_mode))
+		return false;
+	own = open(path, O_RDONLY | O_EXCL | O_CLOEXEC);
+	if (own < 0)
+		return errno == EBUSY;
+	close(own);
+	return false;
+}
+
 /* Return: exit status. */
 static int pool_open(struct pool *p, const char *path, const struct flash_opts *o)
 {
@@ -74,7 +92,7 @@ static int pool_open(struct pool *p, const char *path, const struct flash_opts *
 	p->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (p->fd < 0)
 		return fail(path, "cannot open it", -errno);
-	if (flock(p->fd, LOCK_SH | LOCK_NB) && !o->force) {
+	if (!o->force && in_use(path, p->fd)) {
 		fprintf(stderr, "hawkctl: %s: a Hawk device uses it; --force reads it all the same\n",
 			path);
 		close(p->fd);

@@ -11,6 +11,7 @@
  * @bytes: of the pool, 0: all of the device or file
  * @slot_bytes: smallest block kept, 0: the default
  * @dwpd_milli: rated drive writes per day / 1000, 0: not told
+ * @endurance: rated bytes per day, 0: not told
  * @sparse: do not reserve the room of a file
  * @force: overwrite what is there; look at a pool that is in use
  * @data: check payloads too
@@ -20,6 +21,7 @@ struct flash_opts {
 	uint64_t bytes;
 	uint64_t slot_bytes;
 	uint64_t dwpd_milli;
+	uint64_t endurance;
 	bool sparse;
 	bool force;
 	bool data;
@@ -30,5 +32,6 @@ struct flash_opts {
 int flash_format(const char *path, const struct flash_opts *o);
 int flash_check(const char *path, const struct flash_opts *o);
 int flash_dump(const char *path, const struct flash_opts *o);
+int flash_wear(const char *path, const struct flash_opts *o);
 
 #endif

@@ -135,10 +135,19 @@ static int open_target(const char *path, uint64_t *have)
 	return fd;
 }
 
-/* Drive writes per day of the pool's bytes, without overflow. */
-static uint64_t rated_bytes(uint64_t bytes, uint64_t milli)
+/* Of the options and the bytes of the pool.  Return: 0, or 2: an exit status. */
+static int rated_bytes(const struct flash_opts *o, uint64_t bytes, uint64_t *rated)
 {
-	return (uint64_t)((unsigned __int128)bytes * milli / 1000);
+	unsigned __int128 v = o->dwpd_milli ? (unsigned __int128)bytes * o->dwpd_milli / 1000 :
+					      o->endurance;
+
+	if (o->dwpd_milli && o->endurance)
+		fprintf(stderr, "hawkctl: --dwpd or --endurance, not both\n");
+	else if (v > HAWK_RATED_MAX)
+		fprintf(stderr, "hawkctl: no drive is rated for so many bytes per day\n");
+	else
+		return *rated = (uint64_t)v, 0;
+	return 2;
 }
 
 static void print_made(const char *path, const struct hawk_super *s, bool json)
@@ -169,8 +178,9 @@ int flash_format(const char *path, const struct flash_opts *o)
 	if (fd < 0)
 		return 1;
 	p.bytes = o->bytes ? o->bytes : have;
-	p.rated = rated_bytes(p.bytes, o->dwpd_milli);
-	if (!p.bytes) {
+	if (rated_bytes(o, p.bytes, &p.rated)) {
+		ret = 2;
+	} else if (!p.bytes) {
 		fprintf(stderr, "hawkctl: %s: a new file; --bytes says how large the pool is\n",
 			path);
 		ret = 2;

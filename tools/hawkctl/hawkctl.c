@@ -26,6 +26,7 @@ static const char usage[] =
 	"  flash format PATH         make a device or file a pool, whose blocks outlive the device\n"
 	"  flash check PATH          what is in a pool, and is it whole?\n"
 	"  flash dump PATH           all spaces and blocks of a pool\n"
+	"  flash wear PATH           what its drive is rated for, and what was written so far\n"
 	"\n"
 	"Options\n"
 	"  --kv URL      device (default: $HAWK_URL, else dev:/dev/hawk)\n"
@@ -34,7 +35,8 @@ static const char usage[] =
 	"  --pool        tier add-blk: PATH is a pool\n"
 	"  --bytes SIZE  flash format: of the pool (default: all of the device or file)\n"
 	"  --slot-bytes SIZE  flash format: smallest block kept, 4K to 64K (default: 16K)\n"
-	"  --dwpd N      flash format: drive writes per day that the drive is rated for\n"
+	"  --dwpd N      flash format: writes per day of all its bytes that it is rated for\n"
+	"  --endurance SIZE  flash format: bytes per day that it is rated for, instead of --dwpd\n"
 	"  --sparse      flash format: do not reserve the room of a file\n"
 	"  --data        flash check, dump: read the blocks too\n"
 	"  --force       tier del: also if spaces use it, moving or dropping their blocks;\n"
@@ -222,12 +224,14 @@ static int run_flash(struct ctl *c, int argc, char **argv)
 		return flash_check(argv[2], &c->flash);
 	if (!strcmp(argv[1], "dump"))
 		return flash_dump(argv[2], &c->flash);
+	if (!strcmp(argv[1], "wear"))
+		return flash_wear(argv[2], &c->flash);
 	return -1;
 }
 
 enum {
 	OPT_KV = 256, OPT_NODE, OPT_SIZE, OPT_FORCE, OPT_JSON, OPT_HELP, OPT_VERSION, OPT_POOL,
-	OPT_BYTES, OPT_SLOT_BYTES, OPT_DWPD, OPT_SPARSE, OPT_DATA,
+	OPT_BYTES, OPT_SLOT_BYTES, OPT_DWPD, OPT_ENDURANCE, OPT_SPARSE, OPT_DATA,
 };
 
 static const struct option longopts[] = {
@@ -239,6 +243,7 @@ static const struct option longopts[] = {
 	{ "bytes", required_argument, NULL, OPT_BYTES },
 	{ "slot-bytes", required_argument, NULL, OPT_SLOT_BYTES },
 	{ "dwpd", required_argument, NULL, OPT_DWPD },
+	{ "endurance", required_argument, NULL, OPT_ENDURANCE },
 	{ "sparse", no_argument, NULL, OPT_SPARSE },
 	{ "data", no_argument, NULL, OPT_DATA },
 	{ "json", no_argument, NULL, OPT_JSON },
@@ -303,6 +308,10 @@ int main(int argc, char **argv)
 			break;
 		case OPT_DWPD:
 			if (parse_dwpd(optarg, &c.flash.dwpd_milli))
+				return 2;
+			break;
+		case OPT_ENDURANCE:
+			if (parse_size(optarg, &c.flash.endurance))
 				return 2;
 			break;
 		case OPT_SPARSE: c.flash.sparse = true; break;
