@@ -17,6 +17,8 @@
  * hawk_as_next() - walk all spaces
  * @prev: the last one, whose reference is put, or NULL
  *
+ * Those whose makers still look for their blocks are passed over.
+ *
  * Return: the next one, referenced, or NULL at the end.  May sleep.
  */
 struct hawk_as *hawk_as_next(struct hawk_as *prev)
@@ -26,7 +28,7 @@ struct hawk_as *hawk_as_next(struct hawk_as *prev)
 	spin_lock(&hawk_dev.spaces_lock);
 	as = list_prepare_entry(as, &hawk_dev.spaces, node);
 	list_for_each_entry_continue(as, &hawk_dev.spaces, node) {
-		if (kref_get_unless_zero(&as->ref)) {
+		if (!as->finding && kref_get_unless_zero(&as->ref)) {
 			found = as;
 			break;
 		}
@@ -35,6 +37,45 @@ struct hawk_as *hawk_as_next(struct hawk_as *prev)
 	if (prev)
 		hawk_as_put(prev);
 	return found;
+}
+
+/* ---- those that hide ---- */
+
+/* Its maker has found its blocks, or has given it up: from now on walks meet it. */
+void hawk_as_found(struct hawk_as *as)
+{
+	spin_lock(&hawk_dev.spaces_lock);
+	as->finding = false;
+	spin_unlock(&hawk_dev.spaces_lock);
+	wake_up_all(&hawk_dev.ends_wait);
+}
+
+static bool hawk_as_stop_finding(const struct hawk_mem *m)
+{
+	struct hawk_as *as;
+	bool any = false;
+
+	spin_lock(&hawk_dev.spaces_lock);
+	list_for_each_entry(as, &hawk_dev.spaces, node)
+		if (as->finding && as->mem[m->id] == m) {
+			WRITE_ONCE(as->find_stop, true);
+			any = true;
+		}
+	spin_unlock(&hawk_dev.spaces_lock);
+	return any;
+}
+
+/**
+ * hawk_as_wait_finding() - have those that look for their blocks stop
+ * @m: the tier that they have a part in, which no new space gets
+ *
+ * Context: sleeps until reads that were started have ended; their makers wait for nothing
+ * else meanwhile.
+ * Return: 0: all of them are met by walks; -EINTR: the caller is being killed.
+ */
+int hawk_as_wait_finding(const struct hawk_mem *m)
+{
+	return wait_event_killable(hawk_dev.ends_wait, !hawk_as_stop_finding(m)) ? -EINTR : 0;
 }
 
 /* ---- all of one tier ---- */

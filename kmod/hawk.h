@@ -67,7 +67,7 @@ struct io_uring_cmd;
  *	for it); guards @mem and @names
  * @mem: memory by tier id
  * @names: named spaces, hawk_as.name_node; each entry holds a reference
- * @spaces_lock: guards @spaces; taken under no other lock but @lock
+ * @spaces_lock: guards @spaces, and of every space @finding; taken under no other lock but @lock
  * @spaces: all spaces, hawk_as.node; entries hold no reference
  * @nspaces: spaces not quite gone; the module's exit waits for zero
  * @ends_wait: for a space to be gone
@@ -338,6 +338,11 @@ void hawk_stats_show(struct seq_file *m);
  * @uid: owner
  * @gid: group
  * @mode: permission bits of a named space; guarded by hawk_device.lock
+ * @making: its maker is not done: it has its name, but nobody attaches it; guarded by
+ *	hawk_device.lock
+ * @finding: its maker looks for its blocks in pools: no walk meets it; guarded by
+ *	hawk_device.spaces_lock
+ * @find_stop: he is to stop, as a tier has to go
  * @files: files that have it attached; guarded by hawk_device.lock
  * @idle_ns: it ends when it has been in no file for so long, 0: never; guarded by
  *	hawk_device.lock
@@ -384,6 +389,9 @@ struct hawk_as {
 	kuid_t uid;
 	kgid_t gid;
 	umode_t mode;
+	bool making;
+	bool finding;
+	bool find_stop;
 	u32 files;
 	u64 idle_ns;
 	u64 idle_since;
@@ -424,6 +432,8 @@ void hawk_as_detach(struct hawk_as *as);
 struct hawk_as *hawk_as_next(struct hawk_as *prev);
 bool hawk_as_wait_ends(const struct hawk_mem *m, unsigned int seen, unsigned long until);
 int hawk_as_wait_dying(const struct hawk_mem *m);
+void hawk_as_found(struct hawk_as *as);
+int hawk_as_wait_finding(const struct hawk_mem *m);
 u64 hawk_as_minima(const struct hawk_mem *m, kuid_t uid);
 bool hawk_as_settle(struct hawk_as *as);
 

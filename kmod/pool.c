@@ -3,8 +3,8 @@
  * pool.c - persistent flash: blocks of named spaces outlive the device
  *
  * core/pool.h tells what the host of a pool has to do and when, core/flashfmt.h what is
- * where; this is that host.  All reads and writes here are O_DIRECT, one at a time, and
- * waited for.
+ * where; this is that host, with pool_scan.c.  All reads and writes here are O_DIRECT, one
+ * at a time, and waited for.
  *
  * Headers are written in group commits by a work: HAWK_COMMIT_MS after a block was written to
  * a pool, what comes before it is written too, the pages of headers that have changed are
@@ -12,52 +12,19 @@
  * itself.
  */
 #include "pool.h"
+#include "pool_file.h"
 
 #include <linux/blkdev.h>
 #include <linux/falloc.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
 #include <linux/vmalloc.h>
 
 #define HAWK_COMMIT_MS		500	/* headers wait for so long */
 #define HAWK_COMMIT_PAGES	256u	/* pages of headers of one flush */
-
-/**
- * struct hawk_pool_buf - memory to read and write a pool with
- * @lock: guards it; held over the transfers
- * @mem: @pages pages
- * @bv: room for as many
- * @pages: its size
- */
-struct hawk_pool_buf {
-	struct mutex lock;
-	u8 *mem;
-	struct bio_vec *bv;
-	u32 pages;
-};
-
-/**
- * struct hawk_pool_file - the pool of a tier
- * @super: its superblock
- * @started: both superblocks say that it is in use, and the file is open; guarded by the
- *	lock of @headers but when the tier is added
- * @headers: pages of headers that are collected or read
- * @record: a page of records that is changed or read; may be taken with @headers held
- * @list: what is in @headers; guarded by its lock
- * @header_bytes: headers and records written
- * @failed: some could not be
- */
-struct hawk_pool_file {
-	struct hawk_super super;
-	bool started;
-	struct hawk_pool_buf headers;
-	struct hawk_pool_buf record;
-	struct hawk_keep_page *list;
-	atomic64_t header_bytes;
-	bool failed;
-};
 
 /* ---- reading and writing ---- */
 
@@ -116,10 +83,32 @@ static int hawk_pool_flush(struct hawk_mem *m)
 	return vfs_fsync(m->file, 1);
 }
 
-static void hawk_pool_failed(struct hawk_mem *m, bool write, u64 off, int ret)
+/* A page of the pool could not be read or written. */
+void hawk_pool_failed(struct hawk_mem *m, bool write, u64 off, int ret)
 {
 	WRITE_ONCE(m->pool->failed, true);
 	hawk_io_failed(m, write, HAWK_POOL_PAGE, off, ret);
+}
+
+/**
+ * hawk_pool_read_page() - read a page of the pool
+ * @m: memory with a pool
+ * @off: where, bytes
+ * @to: HAWK_POOL_PAGE bytes
+ *
+ * Return: 0 or a negative errno.
+ */
+int hawk_pool_read_page(struct hawk_mem *m, u64 off, u8 *to)
+{
+	struct hawk_pool_buf *b = &m->pool->record;
+	int ret;
+
+	mutex_lock(&b->lock);
+	ret = hawk_pool_rw(m, b, 0, off, 1, false, 0);
+	if (!ret)
+		memcpy(to, b->mem, HAWK_POOL_PAGE);
+	mutex_unlock(&b->lock);
+	return ret;
 }
 
 /* ---- superblocks ---- */
@@ -261,38 +250,37 @@ int hawk_pool_mark_plain(struct hawk_mem *m, u64 size, u64 off)
 	return ret;
 }
 
-/* Page @nr of the records: what the engine has to know of them. */
-static int hawk_pool_load_page(struct hawk_mem *m, u32 nr)
+/* @pages of the records from chunk @chunk on: what the engine has to know of them. */
+static int hawk_pool_load_some(struct hawk_mem *m, u32 chunk, u32 pages)
 {
 	struct hawk_pool_file *p = m->pool;
-	u32 i, chunk = nr * HAWK_PAGE_RECORDS;
+	u32 i, n = min(pages * HAWK_PAGE_RECORDS, m->chunks - chunk);
 	struct hawk_record r;
 	int ret;
 
-	mutex_lock(&p->record.lock);
-	ret = hawk_pool_rw(m, &p->record, 0, hawk_record_off(&p->super, chunk), 1, false, 0);
-	for (i = 0; !ret && i < HAWK_PAGE_RECORDS && chunk + i < m->chunks; i++)
-		if (!hawk_record_decode(p->record.mem + i * HAWK_RECORD_BYTES,
+	mutex_lock(&p->headers.lock);
+	ret = hawk_pool_rw(m, &p->headers, 0, hawk_record_off(&p->super, chunk), pages, false, 0);
+	for (i = 0; !ret && i < n; i++)
+		if (!hawk_record_decode(p->headers.mem + (size_t)i * HAWK_RECORD_BYTES,
 					hawk_pool_id(&p->super), chunk + i, &r))
 			hawk_pool_load(hawk_dev.engine, m->id, &r);
-	mutex_unlock(&p->record.lock);
+	mutex_unlock(&p->headers.lock);
 	return ret;
 }
 
 /**
  * hawk_pool_start() - use the pool of a tier that the engine has just got
- * @m: its memory; one without a pool is none of our business
+ * @m: its memory, not published yet; one without a pool is none of our business
  *
- * Context: under hawk_device.lock; reads all records.
- * Return: 0 or a negative errno.
+ * Context: in a call from user space; reads all records.
+ * Return: 0; -EINTR: the caller is being killed; others of reading and writing.
  */
 int hawk_pool_start(struct hawk_mem *m)
 {
+	u32 nr, n, pages = DIV_ROUND_UP(m->chunks, HAWK_PAGE_RECORDS);
 	struct hawk_pool_file *p = m->pool;
-	u32 nr, pages = DIV_ROUND_UP(m->chunks, HAWK_PAGE_RECORDS);
 	int ret;
 
-	lockdep_assert_held(&hawk_dev.lock);
 	if (!p)
 		return 0;
 	p->super.seq++;
@@ -302,8 +290,12 @@ int hawk_pool_start(struct hawk_mem *m)
 		return ret;
 	p->started = true;
 	ret = hawk_pool_open(hawk_dev.engine, m->id, &p->super, ktime_get_ns());
-	for (nr = 0; !ret && nr < pages; nr++)
-		ret = hawk_pool_load_page(m, nr);
+	for (nr = 0; !ret && nr < pages; nr += n) {
+		n = min(pages - nr, HAWK_COMMIT_PAGES);
+		ret = hawk_pool_load_some(m, nr * HAWK_PAGE_RECORDS, n);
+		if (!ret && fatal_signal_pending(current))
+			ret = -EINTR;
+	}
 	if (!ret)
 		hawk_pool_loaded(hawk_dev.engine, m->id);
 	return ret;
@@ -330,6 +322,12 @@ void hawk_pool_stop(struct hawk_mem *m)
 		pr_err_ratelimited("%pD4: closing the pool failed: %d\n", m->file, ret);
 	p->started = false;
 	mutex_unlock(&p->headers.lock);
+}
+
+/* Chunks that spaces which are being made have yet to look at. */
+u32 hawk_pool_scan_left(const struct hawk_mem *m)
+{
+	return m->pool ? atomic_read(&m->pool->scan_left) : 0;
 }
 
 u64 hawk_pool_header_bytes(const struct hawk_mem *m)
@@ -544,83 +542,4 @@ void hawk_pool_init(void)
 void hawk_pool_exit(void)
 {
 	cancel_delayed_work_sync(&hawk_dev.pool_commit);
-}
-
-/* ---- a space finds its blocks ---- */
-
-/* The record of a chunk as it is on flash. */
-static int hawk_pool_read_record(struct hawk_mem *m, u32 chunk, struct hawk_record *r)
-{
-	struct hawk_pool_file *p = m->pool;
-	u64 off = hawk_record_off(&p->super, chunk), at = off % HAWK_POOL_PAGE;
-	int ret;
-
-	mutex_lock(&p->record.lock);
-	ret = hawk_pool_rw(m, &p->record, 0, off - at, 1, false, 0);
-	ret = ret ?: hawk_record_decode(p->record.mem + at, hawk_pool_id(&p->super), chunk, r);
-	mutex_unlock(&p->record.lock);
-	return ret;
-}
-
-/* Chunks @first to @first + @n - 1, all of them orphans that may be the space's. */
-static void hawk_pool_adopt_run(struct hawk_as *as, struct hawk_mem *m, u32 first, u32 n)
-{
-	struct hawk_pool_file *p = m->pool;
-	u32 i, size = hawk_pool_slots(&p->super) * HAWK_HEADER_BYTES;
-	u64 off = hawk_header_off(&p->super, first);
-	struct hawk_record r;
-	int ret;
-
-	mutex_lock(&p->headers.lock);
-	ret = hawk_pool_rw(m, &p->headers, 0, off, n * size / HAWK_POOL_PAGE, false, 0);
-	if (ret)
-		hawk_pool_failed(m, false, off, ret);	/* they stay orphans */
-	for (i = 0; !ret && i < n; i++)
-		if (!hawk_pool_read_record(m, first + i, &r))
-			hawk_space_adopt(as->space, m->id, &r, p->headers.mem + (size_t)i * size,
-					 ktime_get_ns());
-	mutex_unlock(&p->headers.lock);
-}
-
-static void hawk_pool_adopt(struct hawk_as *as, struct hawk_mem *m)
-{
-	u32 size = hawk_pool_slots(&m->pool->super) * HAWK_HEADER_BYTES;
-	u32 most = HAWK_COMMIT_PAGES * HAWK_POOL_PAGE / size;
-	u32 c = hawk_pool_next_orphan(as->space, m->id, HAWK_NONE), first, n;
-
-	while (c != HAWK_NONE) {
-		first = c;
-		n = 0;
-		do {
-			n++;
-			c = hawk_pool_next_orphan(as->space, m->id, c);
-		} while (c == first + n && n < most);
-		hawk_pool_adopt_run(as, m, first, n);
-		cond_resched();
-	}
-}
-
-/**
- * hawk_pool_find() - what a space that is being made has in pools is its again
- * @as: the space, which nobody knows yet
- *
- * Context: under hawk_device.lock; takes the time of reading its headers.
- * Return: 0 or -ENOMEM.
- */
-int hawk_pool_find(struct hawk_as *as)
-{
-	struct hawk_recovery r;
-	int ret;
-	u32 t;
-
-	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		if (hawk_space_kept(as->space, t))
-			hawk_pool_adopt(as, as->mem[t]);
-	ret = hawk_space_settle(as->space);
-	hawk_space_recovery(as->space, &r);
-	if (r.corrupt || r.no_room)
-		pr_warn_ratelimited("space %llu of uid %u: %llu blocks found on flash, %llu headers damaged, no room for %llu\n",
-				    as->id, from_kuid(&init_user_ns, as->uid), r.blocks, r.corrupt,
-				    r.no_room);
-	return ret;
 }

@@ -14,6 +14,7 @@ int hawk_pool_start(struct hawk_mem *m);
 void hawk_pool_stop(struct hawk_mem *m);
 void hawk_pool_file_free(struct hawk_mem *m);
 u64 hawk_pool_header_bytes(const struct hawk_mem *m);
+u32 hawk_pool_scan_left(const struct hawk_mem *m);
 int hawk_pool_grant(struct hawk_as *as, const struct hawk_grant *g);
 void hawk_pool_clean(struct hawk_mem *m, u32 chunk);
 void hawk_pool_end(struct hawk_as *as);

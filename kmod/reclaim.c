@@ -360,6 +360,7 @@ int hawk_mem_force_out(struct hawk_mem *m, bool tell)
 	if (hawk_dev.mem[m->id] == m)
 		ret = hawk_tier_leave(hawk_dev.engine, m->id, true);
 	mutex_unlock(&hawk_dev.lock);
+	ret = ret ?: hawk_as_wait_finding(m);
 	if (ret)
 		return ret;
 	while ((as = hawk_as_next(as))) {

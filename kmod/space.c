@@ -8,7 +8,9 @@
  *
  * A new space has its minima before anybody can use it.  If others own too much above
  * theirs, its maker takes that back (reclaim.c) while the space is in the list already,
- * so that a tier which leaves meets it, but has no name yet and is in no file.
+ * so that a tier which leaves meets it; its name is taken, but nobody attaches it and it is
+ * in no file.  Before that its maker looks for its blocks in pools (pool_scan.c); for so
+ * long it hides from walks, and whoever cannot go on without it has its maker stop.
  *
  * A name ends once: by destroy, by idleness or with the module.  Whoever takes it
  * out of hawk_device.names puts its reference.
@@ -338,7 +340,7 @@ static bool hawk_as_name_taken(const struct hawk_space_create *arg)
 	return arg->flags & HAWK_SPACE_NAMED && hawk_as_find(arg->name);
 }
 
-/* The name is free. */
+/* The name is free.  It is taken from now on; @as->making says whether anybody may attach. */
 static void hawk_as_publish(struct hawk_as *as, const struct hawk_space_create *arg)
 {
 	lockdep_assert_held(&hawk_dev.lock);
@@ -419,31 +421,27 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 		ret = hawk_space_create(hawk_dev.engine, &p, &as->space);
 	if (ret)
 		return ret;
-	ret = hawk_pool_find(as);
-	if (ret) {
-		hawk_space_destroy(as->space);
-		return ret;
-	}
 	as->info.buckets = hawk_space_buckets(as->space);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		as->info.frames[t] = hawk_space_frames(as->space, t);
 	trace_hawk_space_create(as->id, &as->info);
 	atomic_inc(&hawk_dev.nspaces);
+	as->making = true;
+	as->finding = true;
+	hawk_as_publish(as, arg);
 	spin_lock(&hawk_dev.spaces_lock);
 	list_add_tail(&as->node, &hawk_dev.spaces);
 	spin_unlock(&hawk_dev.spaces_lock);
 	return 0;
 }
 
-/* Its minima are free, or nothing has been done. */
-static int hawk_as_enter_now(struct hawk_as *as, const struct hawk_space_create *arg)
+static int hawk_as_enter_locked(struct hawk_as *as, const struct hawk_space_create *arg,
+				bool insist)
 {
 	int ret;
 
 	hawk_dev_lock();
-	ret = hawk_as_enter(as, arg, false);
-	if (!ret)
-		hawk_as_publish(as, arg);
+	ret = hawk_as_enter(as, arg, insist);
 	mutex_unlock(&hawk_dev.lock);
 	return ret;
 }
@@ -455,40 +453,41 @@ static void hawk_as_discard(struct hawk_as *as)
 	hawk_as_free(as);
 }
 
-static int hawk_as_enter_lent(struct hawk_as *as, const struct hawk_space_create *arg)
+/* The last step but one: its blocks are its again; from here on walks meet it. */
+static int hawk_as_find_blocks(struct hawk_as *as)
 {
-	int ret;
+	int ret = hawk_pool_find(as);
 
-	hawk_dev_lock();
-	ret = hawk_as_enter(as, arg, true);
-	mutex_unlock(&hawk_dev.lock);
+	hawk_as_found(as);
 	return ret;
 }
 
-/* The last step: it gets its name, or somebody has been faster. */
-static int hawk_as_name(struct hawk_as *as, const struct hawk_space_create *arg)
+/* The last step: it can be attached. */
+static void hawk_as_made(struct hawk_as *as)
 {
-	int ret = 0;
-
 	hawk_dev_lock();
-	if (hawk_as_name_taken(arg))
-		ret = -EEXIST;
-	else
-		hawk_as_publish(as, arg);
+	WRITE_ONCE(as->making, false);
 	mutex_unlock(&hawk_dev.lock);
-	return ret;
+	wake_up_all(&hawk_dev.ends_wait);
 }
 
 /* Nothing is kept back for it any more, also if somebody still looks at it. */
 static void hawk_as_give_up(struct hawk_as *as)
 {
+	bool named;
 	u32 t;
 
 	hawk_dev_lock();
 	as->files = 0;
+	WRITE_ONCE(as->making, false);
+	named = hawk_as_named(as);
+	list_del_init(&as->name_node);
 	mutex_unlock(&hawk_dev.lock);
+	wake_up_all(&hawk_dev.ends_wait);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		hawk_space_leave(as->space, t);
+	if (named)
+		hawk_as_put_name(as);
 	hawk_as_put(as);
 }
 
@@ -502,10 +501,10 @@ static int hawk_as_enter_insisting(struct hawk_as *as, const struct hawk_space_c
 
 	if (ret)
 		goto err_discard;
-	ret = hawk_as_enter_lent(as, arg);
+	ret = hawk_as_enter_locked(as, arg, true);
 	if (ret)
 		goto err_unlock;
-	ret = hawk_lent_take_back(as) ?: hawk_as_name(as, arg);
+	ret = hawk_as_find_blocks(as) ?: hawk_lent_take_back(as);
 	if (ret)
 		hawk_as_give_up(as);
 	hawk_lent_unlock();
@@ -520,29 +519,50 @@ err_discard:
 	return ret;
 }
 
+/* Its minima are free, or nothing has been done: then @as can be tried again. */
+static int hawk_as_enter_now(struct hawk_as *as, const struct hawk_space_create *arg,
+			     bool *consumed)
+{
+	int ret = hawk_as_enter_locked(as, arg, false);
+
+	*consumed = false;
+	if (ret)
+		return ret;
+	ret = hawk_as_find_blocks(as);
+	if (ret) {
+		hawk_as_give_up(as);
+		*consumed = true;
+	}
+	return ret;
+}
+
 /* Return: the space with one reference, or an ERR_PTR. */
 static struct hawk_as *hawk_as_make(const struct hawk_space_create *arg)
 {
 	struct hawk_as *as = hawk_as_alloc(arg);
+	bool consumed;
 	int ret;
 
 	if (!as)
 		return ERR_PTR(-ENOMEM);
-	ret = hawk_as_enter_now(as, arg);
+	ret = hawk_as_enter_now(as, arg, &consumed);
 	/* The room may just be that of a space that has ended a moment ago. */
-	if (ret == -EAGAIN && hawk_as_settle(as))
-		ret = hawk_as_enter_now(as, arg);
-	if (ret == -EAGAIN) {
+	if (ret == -EAGAIN && !consumed && hawk_as_settle(as))
+		ret = hawk_as_enter_now(as, arg, &consumed);
+	if (ret == -EAGAIN && !consumed) {
 		ret = hawk_as_enter_insisting(as, arg);
-		return ret ? ERR_PTR(ret) : as;
+		consumed = true;
 	}
-	if (ret == -ENOSPC)
-		hawk_trace_refuse_min(as, arg);
-	if (ret) {
+	if (!ret) {
+		hawk_as_made(as);
+		return as;
+	}
+	if (!consumed) {
+		if (ret == -ENOSPC)
+			hawk_trace_refuse_min(as, arg);
 		hawk_as_discard(as);
-		return ERR_PTR(ret);
 	}
-	return as;
+	return ERR_PTR(ret);
 }
 
 /* Consumes the caller's reference to @as.  @f->lock is held. */
@@ -590,6 +610,8 @@ static struct hawk_as *hawk_as_get_named(const u8 *name, bool *writable)
 	may = as ? hawk_as_access(as) : 0;
 	if (!(may & HAWK_MAY_READ))
 		return ERR_PTR(-ENOENT);
+	if (as->making)
+		return ERR_PTR(-EAGAIN);
 	*writable = may & HAWK_MAY_WRITE;
 	return hawk_as_get(as);
 }
@@ -628,14 +650,30 @@ static int hawk_as_attach_check(const struct hawk_space_attach *arg)
 	return arg->fd ? -EINVAL : hawk_name_check(arg->name);
 }
 
-int hawk_as_attach(struct hawk_file *f, const struct hawk_space_attach *arg)
+/* A named space whose maker is not done is waited for.  Return: 0 or -EINTR. */
+static int hawk_as_wait_made(const u8 *name)
 {
-	int ret = hawk_as_attach_check(arg);
+	struct hawk_as *as;
+	int ret;
+
+	hawk_dev_lock();
+	as = hawk_as_find(name);
+	as = as ? hawk_as_get(as) : NULL;
+	mutex_unlock(&hawk_dev.lock);
+	if (!as)
+		return 0;
+	ret = wait_event_killable(hawk_dev.ends_wait, !READ_ONCE(as->making));
+	hawk_as_put(as);
+	return ret ? -EINTR : 0;
+}
+
+/* Return: 0; -EAGAIN: its maker is not done; others. */
+static int hawk_as_attach_now(struct hawk_file *f, const struct hawk_space_attach *arg)
+{
 	struct hawk_as *as;
 	bool writable;
+	int ret = 0;
 
-	if (ret)
-		return ret;
 	mutex_lock(&f->lock);
 	if (f->as || f->binding) {
 		ret = -EBUSY;
@@ -655,6 +693,20 @@ int hawk_as_attach(struct hawk_file *f, const struct hawk_space_attach *arg)
 	mutex_unlock(&hawk_dev.lock);
 out_unlock:
 	mutex_unlock(&f->lock);
+	return ret;
+}
+
+int hawk_as_attach(struct hawk_file *f, const struct hawk_space_attach *arg)
+{
+	int ret = hawk_as_attach_check(arg);
+
+	if (ret)
+		return ret;
+	while ((ret = hawk_as_attach_now(f, arg)) == -EAGAIN) {
+		ret = hawk_as_wait_made(arg->name);
+		if (ret)
+			return ret;
+	}
 	return ret;
 }
 

@@ -246,6 +246,11 @@ static ssize_t written_budget_bytes_show(struct kobject *kobj, struct kobj_attri
 	return ret ?: sysfs_emit(buf, "%llu\n", (u64)a.spent_bytes);
 }
 
+static ssize_t scan_chunks_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", hawk_pool_scan_left(to_hawk_mem(kobj)));
+}
+
 static struct kobj_attribute kind_attr = __ATTR_RO(kind);
 static struct kobj_attribute node_attr = __ATTR_RO(node);
 static struct kobj_attribute bytes_attr = __ATTR_RO(bytes);
@@ -260,6 +265,7 @@ static struct kobj_attribute writeback_permille_attr = __ATTR_RW(writeback_permi
 static struct kobj_attribute write_budget_bytes_attr = __ATTR_RW(write_budget_bytes);
 static struct kobj_attribute flash_mb_per_s_attr = __ATTR_RW(flash_mb_per_s);
 static struct kobj_attribute written_budget_bytes_attr = __ATTR_RO(written_budget_bytes);
+static struct kobj_attribute scan_chunks_attr = __ATTR_RO(scan_chunks);
 
 static struct attribute *hawk_mem_attrs[] = {
 	&kind_attr.attr,
@@ -280,6 +286,7 @@ static struct attribute *hawk_mem_attrs[] = {
 	&write_budget_bytes_attr.attr,
 	&written_budget_bytes_attr.attr,
 	&flash_mb_per_s_attr.attr,
+	&scan_chunks_attr.attr,
 	NULL,
 };
 ATTRIBUTE_GROUPS(hawk_mem);

@@ -180,23 +180,26 @@ static int hawk_tier_add_check(const struct hawk_tier_add *arg)
 	}
 }
 
-/* Make the memory a tier of the engine and show it in sysfs. */
+/*
+ * Make the memory a tier of the engine and show it in sysfs.  No space can have a part in it
+ * before it is in hawk_device.mem, so its pool is read without the lock.
+ */
 int hawk_mem_publish(struct hawk_mem *m)
 {
 	int ret;
 
 	hawk_dev_lock();
 	ret = hawk_tier_add(hawk_dev.engine, m->kind, m->chunks, &m->id);
+	mutex_unlock(&hawk_dev.lock);
 	if (ret)
-		goto out;
+		return ret;
 	ret = hawk_pool_start(m);
+	hawk_dev_lock();
 	ret = ret ?: hawk_sysfs_add(m);
-	if (ret) {
+	if (ret)
 		hawk_tier_remove(hawk_dev.engine, m->id);
-		goto out;
-	}
-	hawk_dev.mem[m->id] = m;
-out:
+	else
+		hawk_dev.mem[m->id] = m;
 	mutex_unlock(&hawk_dev.lock);
 	return ret;
 }
