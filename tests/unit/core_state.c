@@ -128,7 +128,8 @@ static const struct hawk_identity owner = {
 /* What a pool of two chunks says of the second one. */
 static struct hawk_super pool_open(struct walk *w, u32 tier, struct hawk_record *r)
 {
-	struct hawk_super s = { .slot_bytes = 65536, .bytes = 3 * HAWK_CHUNK_BYTES, .seq = 1 };
+	struct hawk_super s = { .slot_bytes = 65536, .bytes = 3 * HAWK_CHUNK_BYTES + HAWK_POOL_PAGE,
+				.seq = 1 };
 	u8 p[HAWK_RECORD_BYTES];
 
 	*r = (struct hawk_record){ .epoch = 7, .chunk = 1, .kept = true, .owner = owner };
