@@ -67,7 +67,21 @@ static size_t build_tier_add(struct hawk_tier_add *s, const struct fuzz_call *c)
 		s->node = -1;
 		s->path_len = strlen(path) + (c->a[4] ? 0 : 1);
 		s->path = place_items(c, path, strlen(path) + 1);
+		s->flags = c->a[5] & HAWK_TIER_PERSIST;
+		if (c->a[5] & 2)
+			s->bytes = 0;	/* as a pool wants it */
 	}
+	return sizeof(*s);
+}
+
+static size_t build_tier_admit(struct hawk_tier_admit *s, const struct fuzz_call *c)
+{
+	s->tier = c->a[0];
+	s->flags = c->a[1];
+	s->mode = c->a[2] % 6;
+	s->budget_bytes = c->a[3];
+	s->period_ns = c->a[4] * 1000000;
+	s->rated_bytes = c->a[5];
 	return sizeof(*s);
 }
 
@@ -376,6 +390,7 @@ size_t build_struct(void *buf, const struct fuzz_call *c)
 	case HAWK_IOC_TIER_INFO:
 		((struct hawk_tier_info *)buf)->tier = c->a[0];
 		return sizeof(struct hawk_tier_info);
+	case HAWK_IOC_TIER_ADMIT: return build_tier_admit(buf, c);
 	case HAWK_IOC_SPACE_CREATE: return build_space_create(buf, c);
 	case HAWK_IOC_SPACE_ATTACH: return build_attach(buf, c);
 	case HAWK_IOC_SPACE_SET: return build_space_set(buf, c);
