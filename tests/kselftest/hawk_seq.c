@@ -535,8 +535,13 @@ TEST_F(seq, handed_over)
 		ASSERT_EQ(0, pipe(told));
 		ASSERT_EQ(0, pipe(asked));
 		pid = fork();
-		if (!pid)
+		if (!pid) {
+			close(told[0]);
+			close(asked[1]);
 			taker(self->fd, seq, self->host, before, told[1], asked[0]);
+		}
+		close(told[1]);
+		close(asked[0]);
 		if (i % 2) {
 			/* dead somewhere in the middle of it */
 			poll(NULL, 0, i % 5);
@@ -557,8 +562,6 @@ TEST_F(seq, handed_over)
 		}
 		settle_at(self->fd, 0);
 		close(told[0]);
-		close(told[1]);
-		close(asked[0]);
 		close(asked[1]);
 	}
 }
