@@ -371,7 +371,8 @@ int hawk_space_check(struct hawk_space *s, char *why, size_t why_len)
 	if (!ret && memcmp(sum, c->sum, sizeof(sum)))
 		FAIL("gauges do not add up");
 	for (i = 0, k = 0; i < s->max_blocks; i++)
-		k += !!(s->block[i].flags & HAWK_BF_PROMOTE);
+		k += s->block[i].state != HAWK_BLOCK_DYING &&
+		     (s->block[i].flags & HAWK_BF_PROMOTE);
 	if (!ret && hawk_promote_count(s) != k)
 		FAIL("blocks to be promoted are not in the queue");
 	if (!ret) {

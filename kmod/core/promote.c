@@ -9,8 +9,8 @@
  *
  * That must cost nobody anything: no block is written for it, none that is warmer gives way,
  * and no read is begun while a delivery or reload waits for the drive.  What was promoted
- * has a good copy on flash, so whoever needs its frame takes it at once.  A block is marked
- * if, and as long as, the queue holds its present life.
+ * has a good copy on flash, so whoever needs its frame takes it at once.  A block that has
+ * not ended is marked if, and as long as, the queue holds its present life.
  */
 #include "promote.h"
 #include "priv.h"
@@ -151,14 +151,16 @@ int hawk_space_phase(struct hawk_space *s, struct hawk_phase *ph, u64 now)
 u32 hawk_promote_count(struct hawk_space *s)
 {
 	const struct hawk_promote *q = s->promote;
+	const struct hawk_block *blk;
 	struct hawk_ref ref;
 	u32 i, n = 0;
 
 	for (i = 0; q && i < q->n; i++) {
 		ref = q->ref[(q->first + i) % HAWK_PROMOTE_MAX];
-		if (s->block[ref.block].gen != ref.gen)
+		blk = &s->block[ref.block];
+		if (blk->gen != ref.gen || blk->state == HAWK_BLOCK_DYING)
 			continue;
-		if (!(s->block[ref.block].flags & HAWK_BF_PROMOTE))
+		if (!(blk->flags & HAWK_BF_PROMOTE))
 			return HAWK_NONE;
 		n++;
 	}

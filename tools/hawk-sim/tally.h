@@ -37,6 +37,7 @@
 	X(drive_stalls, "a drive stalled")					\
 	X(drive_trial, "a failing drive got a trial write")			\
 	X(drives_differ, "a block went to a drive while another one failed")	\
+	X(promoted, "a block that a gather had read went to memory")		\
 	X(move_overtaken, "a move ended before an older one")			\
 	X(rewritten, "a private block was made writable where it was")		\
 	X(split, "a shared block was copied for a writer")			\
@@ -114,7 +115,7 @@ enum sim_situation {
 #define SIM_CALLS(X)							\
 	X(alloc) X(put) X(find) X(unlease) X(reload) X(pin) X(unpin)	\
 	X(repin)							\
-	X(fork) X(unshare) X(free) X(key_free) X(writeback) X(complete)	\
+	X(fork) X(unshare) X(free) X(key_free) X(writeback) X(promote) X(complete)	\
 	X(space_create) X(space_destroy) X(tier_add) X(tier_remove)	\
 	X(clean) X(grow) X(grown) X(drain_start) X(drain) X(drain_finish)	\
 	X(drain_cancel) X(leave) X(tier_leave) X(lacks)		\

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "sim.h"
+#include "../../kmod/core/promote.h"
 
 /* ---- tiers ---- */
 
@@ -361,7 +362,23 @@ void world_step(void)
 		space_doom(sp);
 }
 
-/* Write cold blocks ahead, as a host's keeper does. */
+/* Prefill runs for a while: what gathers have read comes to memory. */
+static void promote(struct sim_space *sp, struct hawk_plan *plan)
+{
+	struct hawk_phase ph = { .flags = HAWK_PHASE_PREFILL, .until_ns = sim.now + 1 };
+	int n;
+
+	EXPECT(!hawk_space_phase(sp->s, &ph, sim.now));
+	n = hawk_promote_next(sp->s, plan, sim.now);
+	CALLED(promote, n < 0 ? n : 0);
+	sim_note("promote", -1, sp - sim.space, -1, plan->n, n, ph.pending);
+	EXPECT(n == (int)plan->n);
+	if (n)
+		SAW(promoted);
+	plan_submit(plan);
+}
+
+/* Write cold blocks ahead and promote others, as a host's keeper does. */
 void world_keep(void)
 {
 	struct sim_space *sp = &sim.space[sim_below(sim.spaces)];
@@ -374,6 +391,10 @@ void world_keep(void)
 	if (!plan)
 		return;
 	sim.touched[sp - sim.space] = true;
+	if (!sim_below(3)) {
+		promote(sp, plan);
+		return;
+	}
 	n = hawk_space_writeback(sp->s, sim_below(HAWK_TIERS_MAX), sim_below(1025), sim.now, plan);
 	CALLED(writeback, n < 0 ? n : 0);
 	sim_note("writeback", -1, sp - sim.space, -1, plan->n, n, 0);
