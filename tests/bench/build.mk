@@ -3,7 +3,7 @@
 # Benchmarks: one program per comparison, run and compared by bench.py.
 
 BENCH_DIR   := $(BUILD)/bench
-BENCH_PROGS := $(addprefix $(BENCH_DIR)/,translate alloc hitrate reload get decode rollback gather fork transform handoff)
+BENCH_PROGS := $(addprefix $(BENCH_DIR)/,translate alloc hitrate reload get decode rollback gather fork transform handoff pace)
 BENCH_OBJ   := $(BUILD)/obj/tests/bench
 BENCH_ARGS  ?=
 BENCH_TOOLS := $(addprefix $(BENCH_DIR)/,random_model drop_diff)
@@ -15,7 +15,7 @@ $(BENCH_DIR)/%: $(BENCH_OBJ)/%.o $(BENCH_OBJ)/bench.o
 		$(BENCH_LDLIBS) $(LIBHAWK_LDLIBS)
 
 $(addprefix $(BENCH_DIR)/,alloc hitrate): $(BENCH_OBJ)/lru.o
-$(addprefix $(BENCH_DIR)/,translate reload get decode rollback gather fork handoff): $(BENCH_OBJ)/space.o
+$(addprefix $(BENCH_DIR)/,translate reload get decode rollback gather fork handoff pace): $(BENCH_OBJ)/space.o
 $(BENCH_DIR)/decode: $(BUILD)/daemon/libhawkexec.a
 $(BENCH_PROGS): $(BUILD)/lib/libhawk.a
 
@@ -38,6 +38,15 @@ bench:
 	@tools/setup/install-deps build module bench lab
 	@$(MAKE) --no-print-directory bench-build
 	@tests/bench/bench.py --build $(BUILD) $(BENCH_ARGS)
+
+## make lab-pace	paced reload in the VM, on a throttled drive (PACE_ARGS, see tests/bench/pace.py)
+PACE_ARGS ?= --prefill 2900 --prefill 960 --link 40
+.PHONY: lab-pace
+lab-pace: $(BENCH_DIR)/pace
+	@tools/lab/build-module --kernel 6.1 >/dev/null
+	@tools/lab/hawk-lab run --kernel 6.1 --nvme-bps 32M --out $(abspath $(BENCH_DIR)) -- \
+		$(CURDIR)/tests/bench/pace.py --build $(abspath $(BUILD)) \
+		--json $(abspath $(BENCH_DIR))/pace.json $(PACE_ARGS)
 
 ## make drop-diff	how much dropping tokens changes what the model says (TEXTS=...)
 TEXTS ?= $(wildcard *.md */*.md */*/*.md)
