@@ -81,11 +81,19 @@ static void meter_start(struct hawk_meter *m, u64 bytes, u64 now)
 	m->out += bytes;
 }
 
+/* A device that waits for the link is no slower than it was. */
+static bool meter_misled(const struct hawk_meter *m)
+{
+	return m->held && m->rate && hawk_fx_ratio(m->new_bytes, m->new_ns) < m->rate;
+}
+
 static void meter_fold(struct hawk_meter *m)
 {
 	u64 steps = m->new_ns >> FADE_SHIFT;
 	u64 left = m->new_ns;
 
+	if (meter_misled(m))
+		goto out;
 	/* what does not fill a step fades in proportion */
 	for (steps = steps < 64 ? steps : 64; steps; steps--) {
 		m->bytes -= m->bytes >> 3;
@@ -98,8 +106,10 @@ static void meter_fold(struct hawk_meter *m)
 	m->ns += m->new_ns;
 	m->rate = hawk_fx_ratio(m->bytes, m->ns);
 	m->rate = m->rate ? m->rate : 1;
+out:
 	m->new_bytes = 0;
 	m->new_ns = 0;
+	m->held = false;
 }
 
 /* A busy period has ended before it was a sample: alone, a read is slow. */
@@ -548,6 +558,16 @@ static struct hawk_meter *meter_of(struct hawk_pace *p, u32 kind, u32 tier)
 	return kind == HAWK_PACE_DRAM ? &p->dram : &p->tier[tier];
 }
 
+/* Somebody wants more than the link takes: whatever is under way may wait for it. */
+static void link_short(struct hawk_pace *p)
+{
+	u32 t;
+
+	p->dram.held = true;
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		p->tier[t].held = true;
+}
+
 static void take(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u32 tier, u64 got)
 {
 	d->left[kind] -= got;
@@ -583,6 +603,8 @@ u64 hawk_pace_take(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u32 t
 	got = whole(ask, unit);
 	if (got && has_cap(p, d))
 		got = link_take(p, d, kind, unit, got, held_back(d, kind) ? got : most_left, wait_ns);
+	if (has_cap(p, d) && got < whole(left, unit))
+		link_short(p);
 	if (left)
 		note_wait(d, kind, got, whole(ask, unit), now);
 	if (got)

@@ -105,6 +105,7 @@ struct hawk_meter {
 	u64 new_ns;
 	u64 since;		/* busy time is counted up to here */
 	u64 out;		/* bytes under way */
+	bool held;		/* by the link, since the last sample: that is too low */
 };
 
 /* Links of a ring of deliveries. */

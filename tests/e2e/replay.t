@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """What goes to flash: hawk-sim --replay on the agent workload and, where it is, a public trace.
 
-HAWK_TRACE names mooncake_fast25_conversation_trace.jsonl; without it that part is skipped.
+HAWK_TRACE names mooncake_fast25_conversation_trace.jsonl, HAWK_AZURE azure_llm_2023_code.csv;
+without them those parts are skipped.
 """
 
 import itertools
@@ -69,7 +70,7 @@ def test_policies_are_what_they_say():
 
 def test_ours_leads_at_equal_writes():
     for dram, hints in ((10, 0), (10, 100), (20, 50)):
-        case = (*AGENTS, "--dram", f"{dram}%", "--hints", hints)
+        case = (*AGENTS, "--no-ttft", "--dram", f"{dram}%", "--hints", hints)
         got = by_policy(sim(*case, "--policy", "all,second,ours", "--budget", "20,40,60,80"))
         got["random"] = sim(*case, "--policy", "random", "--share", "20,40,60,80")
         every = sim(*case, "--policy", "all")[0]
@@ -81,9 +82,35 @@ def test_ours_leads_at_equal_writes():
                  "at equal writes, at each budget", lead)
 
 
+def test_full_hints_keep_the_reuse():
+    """With all transient blocks marked: 94.2 % of the reuse, and half of the useless writes."""
+    for dram in (10, 20, 30):
+        case = ("agents", "--seed", SEED, "--no-ttft", "--dram", f"{dram}%")
+        every, oracle = sim(*case, "--policy", "all,oracle")
+        middle = (every["writes"] + oracle["writes"]) / 2
+        budgets = f"{100 * middle / every['writes']},100"
+        kept = [r["flash_hits"] / every["flash_hits"] for r in
+                sim(*case, "--policy", "ours", "--budget", budgets) if r["writes"] <= middle]
+        t.ok(kept and max(kept) >= 0.942,
+             f"DRAM {dram} %: 94.2 % of the reuse with half of the useless writes", kept)
+
+
+def test_paced_reload():
+    got = sim("agents", "--seed", SEED, "--policy", "dram,ours", "--delivery", "unpaced,paced")
+    dram, _, unpaced, paced = got
+    t.ok(paced["link_window"] <= 0.7, "no 10 ms have more than 70 % of the link", paced)
+    t.ok(paced["skew_p99"] <= 0.05 < unpaced["skew_p99"],
+         "both streams of a mixed reload end within 5 % of each other, only if paced", paced)
+    t.ok(paced["ttft_mean_s"] < unpaced["ttft_mean_s"], "paced, the wait is shorter",
+         (paced["ttft_mean_s"], unpaced["ttft_mean_s"]))
+    t.ok(paced["ttft_p99_s"] < 0.3 * dram["ttft_p99_s"], "and far shorter than without flash",
+         (paced["ttft_p99_s"], dram["ttft_p99_s"]))
+    t.ok(paced["promoted"] > 0, "blocks are promoted while prefill runs")
+
+
 def test_budget_is_held_for_ten_days():
     # every day two hours with eight times as many sessions; 3 % of the writes of all ten a day
-    got = sim("agents", "--seed", SEED, "--sessions", 800, "--arrival", 1728, "--burst", 8,
+    got = sim("agents", "--seed", SEED, "--no-ttft", "--sessions", 800, "--arrival", 1728, "--burst", 8,
               "--burst-every", 86400, "--burst-for", 7200, "--block-tokens", 512,
               "--dram", 300, "--period", 86400, "--policy", "ours", "--budget", 3)[0]
     budget, most = got["budget_blocks"], got["peak_writes"]
@@ -104,7 +131,7 @@ def test_public_trace():
     trace = os.environ.get("HAWK_TRACE")
     if not trace:
         raise tap.Skip("HAWK_TRACE does not name the Mooncake conversation trace")
-    load = (f"mooncake:{trace}", "--dram", 5000)
+    load = (f"mooncake:{trace}", "--dram", 5000, "--no-ttft")
     got = {p: r[0] for p, r in by_policy(sim(*load, "--buckets", 1, "--in-order")).items()}
     # measured by others with one LRU list
     t.equal(got["all"]["writes"], 179301, "everything written: as many as one LRU writes")
@@ -114,17 +141,32 @@ def test_public_trace():
          abs(got["second"]["flash_hits"] / got["second"]["accesses"] - 0.132) < 0.001,
          "second access: writes and hits")
     every = got["all"]
-    ours = sim(*load, "--policy", "ours", "--budget", "10,30,50,70,90")
+    ours = sim(*load, "--policy", "ours", "--budget", "10,20,30,50,70,90")
     rnd = sim(*load, "--policy", "random", "--share", "10,30,50,70,90")
     points = [(r["writes"], r["flash_hits"]) for r in [*rnd, every]]
     t.ok(all(r["flash_hits"] > between(points, r["writes"]) for r in ours),
          "ours above random admission at equal writes, 10 to 90 %")
+    second = sim(*load, "--policy", "second", "--budget", "10,15,20,25")
+    points = [(r["writes"], r["flash_hits"]) for r in second]
+    t.ok(all(r["flash_hits"] > between(points, r["writes"]) for r in ours),
+         "and above second access", [(r["writes"], r["flash_hits"]) for r in ours])
+
+
+def test_azure_table():
+    trace = os.environ.get("HAWK_AZURE")
+    if not trace:
+        raise tap.Skip("HAWK_AZURE does not name the Azure code trace")
+    got = {p: r[0] for p, r in by_policy(sim(f"azure:{trace}", "--block-tokens", 64,
+                                             "--policy", "dram,all")).items()}
+    t.ok(got["all"]["flash_hits"] > 0 and got["all"]["ttft_mean_s"] < got["dram"]["ttft_mean_s"],
+         "flash shortens the wait", got)
 
 
 if not SIM.exists():
     tap.skip_all("hawk-sim is not built; run make")
 for test in ([test_policies_are_what_they_say, test_ours_leads_at_equal_writes,
+                        test_full_hints_keep_the_reuse, test_paced_reload,
                         test_budget_is_held_for_ten_days, test_reasons_are_counted,
-                        test_public_trace]):
+                        test_public_trace, test_azure_table]):
     t.run(test)
 t.done()

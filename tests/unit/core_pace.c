@@ -306,6 +306,38 @@ static void both_end_together(void **state)
 	}
 }
 
+/* A drive whose bytes wait for a busy link is not a slow one. */
+static void link_is_not_the_drive(void **state)
+{
+	struct model *m = model_new(1500, 12000, 3000);
+	struct hawk_pace_load load = { .dram = 512 * MIB, .flash[0] = 64 * MIB, .link = true };
+	struct hawk_pace_measured is;
+	struct hawk_pace_tune t;
+	struct hawk_delivery d;
+	u64 left = 64 * MIB, now, got, dram, wait;
+
+	(void)state;
+	warm(m);
+	now = now_of(m);
+	hawk_pace_begin(&m->p, &d, &load, &m->counts, now);
+	while (left && now < now_of(m) + 10000000000ull) {
+		got = hawk_pace_take(&m->p, &d, HAWK_PACE_FLASH, 0, UNIT, left, now, &wait);
+		dram = hawk_pace_take(&m->p, &d, HAWK_PACE_DRAM, 0, UNIT, 512 * MIB, now, &wait);
+		now += got ? got * 1000 / 150 : wait;	/* a tenth of what the drive can do */
+		left -= got;
+		if (dram)
+			hawk_pace_done(&m->p, &d, HAWK_PACE_DRAM, 0, dram, now);
+		if (got)
+			hawk_pace_done(&m->p, &d, HAWK_PACE_FLASH, 0, got, now);
+	}
+	assert_int_equal(left, 0);
+	hawk_pace_end(&m->p, &d, now);
+	hawk_pace_tuned(&m->p, &t, &is);
+	if (is.flash_mb_per_s[0] < 1300)
+		fail_msg("%u MB/s of 1500", is.flash_mb_per_s[0]);
+	model_free(m);
+}
+
 /* Nothing is known: the first delivery of a device does not rush ahead either. */
 static void first_delivery(void **state)
 {
@@ -685,6 +717,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_end_together),
+		cmocka_unit_test(link_is_not_the_drive),
 		cmocka_unit_test(first_delivery),
 		cmocka_unit_test(no_flash_no_pacing),
 		cmocka_unit_test(cap_holds),

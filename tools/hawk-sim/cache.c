@@ -188,16 +188,18 @@ enum place cache_look(struct cache *c, u32 block, u64 now)
 	return HAWK_VT_TIER(vt) == c->tier[0] ? PLACE_DRAM : PLACE_FLASH;
 }
 
-/* Bring it from flash, if it is there. */
-void cache_fetch(struct cache *c, u32 block, u64 now)
+/* Bring it from flash, if it is there.  Return: whether it was. */
+bool cache_fetch(struct cache *c, u32 block, u64 now)
 {
-	int ret;
+	int ret, n = 0;
 
 	do {
 		ret = hawk_block_reload(c->s, lid_for(c, block), HAWK_TIER_ANY, now, &c->plan);
 		if (ret == -ENOENT)
-			return;	/* its place was taken meanwhile */
+			return false;	/* its place was taken meanwhile */
+		n += ret;
 	} while (again(c, ret));
+	return n;
 }
 
 /* It has been computed. */

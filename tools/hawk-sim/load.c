@@ -201,7 +201,7 @@ static void azure_request(struct load *l, struct document *doc, u64 at, u32 toke
 	u32 bt = l->block_tokens, i, n = (tokens + bt - 1) / bt, shared = AZURE_SYSTEM / bt;
 	u32 parent = LOAD_NONE;
 
-	if (load_uniform(rng) > AZURE_AGAIN) {
+	if (load_uniform(rng) > AZURE_AGAIN || !d->seq) {
 		d->n = 0;
 		d->seq = l->nreq + 1;
 	}

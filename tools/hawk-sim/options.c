@@ -28,7 +28,12 @@ static const char usage[] =
 	"  --buckets N       of PB-LRU, 1 is one global LRU (default: the engine's)\n"
 	"  --in-order        look each block up when the one before has been served\n"
 	"  --no-structure    tell the engine no turns, parents, tails\n"
-	"  --dram-bw, --flash-bw GB/S, --prefill TOKENS/S, --token-bytes N   the devices\n"
+	"  --dram-bw, --flash-bw, --link-bw GB/S, --prefill TOKENS/S, --token-bytes N\n"
+	"                    the devices\n"
+	"  --delivery LIST   of unpaced, paced (default: unpaced)\n"
+	"  --cap PERCENT     of the link that paced reloads may use (default 70)\n"
+	"  --others PERCENT  of the link that other traffic takes (default 30)\n"
+	"  --no-ttft         reckon no times to the first token\n"
 	"  --json            print JSON\n"
 	"\n"
 	"The agent workload:\n"
@@ -42,7 +47,8 @@ struct choice {
 	struct agents agents;
 	enum policy policy[LIST_MAX];
 	double budget[LIST_MAX], share[LIST_MAX];
-	u32 npolicies, nbudgets, nshares;
+	u32 npolicies, nbudgets, nshares, ndeliveries;
+	bool paced[2];
 	double period;
 	double dram, dram_percent;
 	double token_bytes;
@@ -96,6 +102,19 @@ static void policies(struct choice *c, char *s)
 	}
 }
 
+static void deliveries(struct choice *c, char *s)
+{
+	char *one;
+
+	c->ndeliveries = 0;
+	for (one = strtok(s, ","); one; one = strtok(NULL, ",")) {
+		if (c->ndeliveries == ARRAY_SIZE(c->paced) ||
+		    (strcmp(one, "paced") && strcmp(one, "unpaced")))
+			bad("delivery", one);
+		c->paced[c->ndeliveries++] = !strcmp(one, "paced");
+	}
+}
+
 /* Options that are one number. */
 static bool plain(struct choice *c, const char *name, const char *value)
 {
@@ -111,6 +130,9 @@ static bool plain(struct choice *c, const char *name, const char *value)
 		REAL("period", &c->period, 1), REAL("token-bytes", &c->token_bytes, 1),
 		REAL("dram-bw", &c->run.dev.dram_bps, 1e9),
 		REAL("flash-bw", &c->run.dev.flash_bps, 1e9),
+		REAL("link-bw", &c->run.dev.link_bps, 1e9),
+		WHOLE("cap", &c->run.dev.cap_percent),
+		REAL("others", &c->run.dev.others, 0.01),
 		REAL("prefill", &c->run.dev.prefill_tps, 1),
 		WHOLE("flash", &c->run.flash), WHOLE("buckets", &c->run.buckets),
 		WHOLE("sessions", &a->sessions), WHOLE("types", &a->types),
@@ -155,6 +177,10 @@ static void take(struct choice *c, const char *name, char *value)
 		c->nbudgets = list(name, value, c->budget);
 	} else if (!strcmp(name, "share")) {
 		c->nshares = list(name, value, c->share);
+	} else if (!strcmp(name, "delivery")) {
+		deliveries(c, value);
+	} else if (!strcmp(name, "no-ttft")) {
+		c->run.ttft = false;
 	} else if (!strcmp(name, "seed")) {
 		c->agents.seed = strtoull(value, NULL, 0);
 	} else if (!strcmp(name, "dram")) {
@@ -181,10 +207,10 @@ static void take(struct choice *c, const char *name, char *value)
 
 static void parse(struct choice *c, int argc, char **argv)
 {
-	static const char * const flags = " json in-order no-structure ";
+	static const char * const flags = " json in-order no-structure no-ttft ";
 	static const char * const known =
 		" replay policy budget share seed dram turns period token-bytes dram-bw flash-bw "
-		"prefill flash buckets sessions types repos system tools repo task action "
+		"prefill link-bw cap others delivery flash buckets sessions types repos system tools repo task action "
 		"observation observation-max action-sigma observation-sigma pause-sigma transient "
 		"hints pause arrival burst burst-every burst-for block-tokens ";
 	char word[64];
@@ -239,15 +265,18 @@ static void runs(struct choice *c, const struct load *l, enum policy p, u64 most
 {
 	bool shares = p == POLICY_RANDOM;
 	bool once = p == POLICY_DRAM || p == POLICY_ORACLE;
-	u32 i, n = shares ? c->nshares : once ? 1 : c->nbudgets;
+	u32 i, k, n = shares ? c->nshares : once ? 1 : c->nbudgets;
 	struct result res;
 
 	for (i = 0; i < n; i++) {
 		c->run.policy = p;
 		c->run.share = shares ? c->share[i] / 100 : 0;
 		c->run.budget = shares || once ? 0 : most * c->budget[i] / 100;
-		replay(l, &c->run, &res);
-		show(c, l, &res, all);
+		for (k = 0; k < c->ndeliveries; k++) {
+			c->run.dev.paced = c->paced[k];
+			replay(l, &c->run, &res);
+			show(c, l, &res, all);
+		}
 	}
 }
 
@@ -265,10 +294,11 @@ int replay_main(int argc, char **argv)
 		},
 		.policy = { POLICY_DRAM, POLICY_ALL, POLICY_SECOND, POLICY_FORMULA, POLICY_OURS,
 			    POLICY_ORACLE },
-		.npolicies = 6, .nbudgets = 1, .nshares = 1, .share = { 50 },
+		.npolicies = 6, .nbudgets = 1, .nshares = 1, .ndeliveries = 1, .share = { 50 },
 		.dram_percent = 10, .token_bytes = 327680,
-		.run = { .structure = true,
-			 .dev = { .dram_bps = 300e9, .flash_bps = 28e9, .prefill_tps = 30000 } },
+		.run = { .structure = true, .ttft = true,
+			 .dev = { .dram_bps = 300e9, .flash_bps = 28e9, .link_bps = 64e9,
+				  .cap_percent = 70, .others = 0.3, .prefill_tps = 20000 } },
 	};
 	json_t *all = json_array();
 	struct load l;
@@ -290,9 +320,13 @@ int replay_main(int argc, char **argv)
 		       load_ns(&l) / 1e9, c.run.dram);
 		result_head();
 	}
-	c.run.policy = POLICY_ALL;
-	if (c.nbudgets > 1 || c.budget[0] > 0)
-		replay(&l, &c.run, &top);
+	if (c.nbudgets > 1 || c.budget[0] > 0) {
+		struct run r = c.run;
+
+		r.policy = POLICY_ALL;
+		r.ttft = false;
+		replay(&l, &r, &top);
+	}
 	for (i = 0; i < c.npolicies; i++)
 		runs(&c, &l, c.policy[i], top.writes, all);
 	if (c.json) {

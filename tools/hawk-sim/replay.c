@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * replay.c - one run of a load: requests in order, model devices, a virtual clock
+ * replay.c - one run of a load: requests in order, the engine as the cache, a virtual clock
  *
- * A request looks all its blocks up, reads those on flash, and computes the others.  What
- * lies behind the first missing block is of no use to today's engines, which compute from
- * there on: times are reckoned so, and hits are counted both ways.
+ * A request looks all its blocks up, has those in memory and on flash brought to the
+ * accelerator, and computes the others.  What lies behind the first missing block is of no
+ * use to today's engines, which compute from there on: times are reckoned so (deliver.c), and
+ * hits are counted both ways.
  *
- * Devices are queues: flash and the link from host memory work side by side, then the
- * accelerator computes what is missing, at least one block.  The time to the first token is
- * when that has ended, from when the request came.
+ * Unpaced, what is on flash is reloaded to memory on its way, when the request comes.  Paced,
+ * it stays where it is, and is promoted when flash is idle while a prefill is running; and
+ * of what is there only so much is reloaded as is quicker than to compute it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +17,22 @@
 #include "replay.h"
 #include "sim.h"
 
+#define SPLITS	16	/* parts of a prompt at which reloading may end */
+
 const char * const policy_name[POLICIES] = {
 	"dram", "all", "second", "formula", "ours", "oracle", "random",
 };
 
-struct clock {
-	double flash, link, accel;	/* free from then on, s */
-	double *ttft;
-	u32 n;
+/* One run, and blocks that were served from flash: the oldest first. */
+struct run_state {
+	const struct load *l;
+	const struct run *r;
+	struct cache *c;
+	struct deliver *v;
+	struct result *res;
+	u8 *place;
+	u32 *pending;
+	u32 npending, first, room;
 };
 
 static u32 turn_row(u32 turn)
@@ -31,29 +40,78 @@ static u32 turn_row(u32 turn)
 	return turn == 1 ? 0 : turn == 2 ? 1 : turn >= 3 && turn <= 15 ? 2 : 3;
 }
 
-static double later(double a, double b)
+static void pending_add(struct run_state *s, u32 block)
 {
-	return a > b ? a : b;
+	if (s->npending == s->room) {
+		s->room = s->room ? 2 * s->room : 4096;
+		s->pending = realloc(s->pending, s->room * sizeof(*s->pending));
+		EXPECT(s->pending);
+	}
+	s->pending[s->npending++] = block;
 }
 
-/* A request with so many blocks in reach, the rest computed. */
-static void answer(struct clock *k, const struct devices *d, double at, u32 tokens, u32 bt,
-		   u32 dram, u32 flash)
+/* What the time since the last request sufficed for. */
+static void promote(struct run_state *s, u64 now)
 {
-	u64 have = (u64)(dram + flash) * bt;
-	u64 compute = have + bt > tokens ? bt : tokens - have;
-	double ready = at;
+	u32 block;
 
-	if (flash) {
-		k->flash = later(k->flash, at) + (double)flash * d->block_bytes / d->flash_bps;
-		ready = k->flash;
+	while (s->first < s->npending) {
+		block = s->pending[s->first];
+		if (!deliver_promote(s->v, s->r->dev.block_bytes))
+			return;
+		s->first++;
+		s->res->promoted += cache_fetch(s->c, block, now);
 	}
-	if (dram) {
-		k->link = later(k->link, at) + (double)dram * d->block_bytes / d->dram_bps;
-		ready = later(ready, k->link);
+	deliver_idle(s->v);
+	s->first = 0;
+	s->npending = 0;
+}
+
+/* Of @n blocks that are there, how many are better reloaded than computed? */
+static u32 split(struct run_state *s, u32 n)
+{
+	const struct devices *d = &s->r->dev;
+	double best = 0, cost, token = 1e9 / d->prefill_tps;
+	u64 dram = 0, flash = 0;
+	u32 i, at = 0;
+
+	for (i = 0; i <= n; i++) {
+		if (!i || i == n || !(i % (n / SPLITS + 1))) {
+			cost = deliver_estimate(s->v, dram * d->block_bytes, flash * d->block_bytes) +
+			       (n - i) * token * s->l->block_tokens;
+			if (!i || cost < best) {
+				best = cost;
+				at = i;
+			}
+		}
+		if (i < n) {
+			dram += s->place[i] == PLACE_DRAM;
+			flash += s->place[i] == PLACE_FLASH;
+		}
 	}
-	k->accel = later(k->accel, ready) + compute / d->prefill_tps;
-	k->ttft[k->n++] = k->accel - at;
+	return at;
+}
+
+/* The request's blocks are known: it waits for them, and for what must be computed. */
+static void answer(struct run_state *s, const struct load_request *q)
+{
+	u64 dram = 0, flash = 0, have, bytes = s->r->dev.block_bytes, bt = s->l->block_tokens;
+	u32 i, n = 0;
+
+	while (n < q->n && s->place[n] != PLACE_NONE)
+		n++;
+	if (s->r->dev.paced) {
+		s->res->recomputed += n;
+		n = split(s, n);
+		s->res->recomputed -= n;
+	}
+	for (i = 0; i < n; i++) {
+		dram += s->place[i] == PLACE_DRAM;
+		flash += s->place[i] == PLACE_FLASH;
+	}
+	have = n * bt;
+	deliver_request(s->v, dram * bytes, flash * bytes,
+			have + bt > q->tokens ? bt : q->tokens - have);
 }
 
 static void count(struct result *res, const struct load_request *q, const u8 *place)
@@ -77,47 +135,31 @@ static void count(struct result *res, const struct load_request *q, const u8 *pl
 	}
 }
 
-static void request(struct cache *c, const struct load *l, const struct run *r,
-		    const struct load_request *q, u8 *place, struct result *res,
-		    struct clock *k)
+static void request(struct run_state *s, const struct load_request *q)
 {
-	const u32 *ref = l->ref + q->first;
-	u64 used[2] = { res->dram_used, res->flash_used };
+	const u32 *ref = s->l->ref + q->first;
+	struct cache *c = s->c;
 	u32 i;
 
-	for (i = 0; i < q->n && !r->in_order; i++)
-		place[i] = cache_look(c, ref[i], q->at);
-	for (i = 0; i < q->n; i++) {
-		if (r->in_order)
-			place[i] = cache_look(c, ref[i], q->at);
-		if (place[i] == PLACE_FLASH)
-			cache_fetch(c, ref[i], q->at);
-		else if (place[i] == PLACE_NONE)
-			cache_fill(c, ref[i], q->at);
+	if (s->v) {
+		deliver_until(s->v, q->at);
+		promote(s, q->at);
 	}
-	count(res, q, place);
-	answer(k, &r->dev, q->at / 1e9, q->tokens, l->block_tokens, res->dram_used - used[0],
-	       res->flash_used - used[1]);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void times(struct result *res, struct clock *k)
-{
-	double sum = 0;
-	u32 i;
-
-	for (i = 0; i < k->n; i++)
-		sum += k->ttft[i];
-	qsort(k->ttft, k->n, sizeof(*k->ttft), by_value);
-	res->ttft_mean = sum / k->n;
-	res->ttft_p50 = k->ttft[k->n / 2];
-	res->ttft_p99 = k->ttft[(u32)(k->n * 0.99)];
+	for (i = 0; i < q->n && !s->r->in_order; i++)
+		s->place[i] = cache_look(c, ref[i], q->at);
+	for (i = 0; i < q->n; i++) {
+		if (s->r->in_order)
+			s->place[i] = cache_look(c, ref[i], q->at);
+		if (s->place[i] == PLACE_NONE)
+			cache_fill(c, ref[i], q->at);
+		else if (s->place[i] == PLACE_FLASH && s->v && s->r->dev.paced)
+			pending_add(s, ref[i]);
+		else if (s->place[i] == PLACE_FLASH)
+			cache_fetch(c, ref[i], q->at);
+	}
+	count(s->res, q, s->place);
+	if (s->v)
+		answer(s, q);
 }
 
 /* Most that was written within any @ns.  @sum: writes up to and with each request */
@@ -137,11 +179,9 @@ static u64 peak(const struct load *l, const u64 *sum, u64 ns)
 
 void replay(const struct load *l, const struct run *r, struct result *res)
 {
-	struct clock k = { .ttft = calloc(l->nreq, sizeof(double)) };
 	u64 period = r->period ?: HAWK_DAY_NS, *sum = calloc(l->nreq, sizeof(*sum));
-	struct cache *c;
+	struct run_state s = { .l = l, .r = r, .res = res };
 	u32 i, most = 0;
-	u8 *place;
 
 	memset(res, 0, sizeof(*res));
 	res->run = *r;
@@ -149,19 +189,21 @@ void replay(const struct load *l, const struct run *r, struct result *res)
 		res->run.flash = l->nblocks + 1;
 	for (i = 0; i < l->nreq; i++)
 		most = l->req[i].n > most ? l->req[i].n : most;
-	place = calloc(most + 1, 1);
-	EXPECT(k.ttft && place && sum);
-	c = cache_create(l, &res->run);
+	s.place = calloc(most + 1, 1);
+	EXPECT(s.place && sum);
+	s.c = cache_create(l, &res->run);
+	s.v = r->ttft ? deliver_create(&r->dev, l->nreq) : NULL;
 	for (i = 0; i < l->nreq; i++) {
-		cache_at(c, i);
-		request(c, l, r, &l->req[i], place, res, &k);
-		sum[i] = cache_writes(c);
+		cache_at(s.c, i);
+		request(&s, &l->req[i]);
+		sum[i] = cache_writes(s.c);
 	}
 	res->peak = peak(l, sum, period);
 	res->peak_control = peak(l, sum, period / HAWK_BUDGET_TICKS);
-	times(res, &k);
-	cache_destroy(c, res);
+	if (s.v)
+		deliver_destroy(s.v, res);
+	cache_destroy(s.c, res);
+	free(s.pending);
+	free(s.place);
 	free(sum);
-	free(place);
-	free(k.ttft);
 }

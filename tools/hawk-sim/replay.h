@@ -87,8 +87,12 @@ enum policy { POLICY_DRAM, POLICY_ALL, POLICY_SECOND, POLICY_FORMULA, POLICY_OUR
 extern const char * const policy_name[POLICIES];
 
 struct devices {
-	double dram_bps;	/* host memory to accelerator, bytes/s */
-	double flash_bps;	/* flash to accelerator, bytes/s */
+	double dram_bps;	/* host memory, bytes/s */
+	double flash_bps;	/* flash, bytes/s */
+	double link_bps;	/* what both together can bring to the accelerator, bytes/s */
+	double others;		/* share of the link that other traffic takes */
+	u32 cap_percent;	/* of the link that reloads may use, paced */
+	bool paced;
 	double prefill_tps;	/* tokens/s that are computed */
 	u64 block_bytes;	/* of one block in the real model */
 };
@@ -103,6 +107,7 @@ struct run {
 	u32 buckets;		/* 0: the engine's choice */
 	bool in_order;		/* touch each block when its turn comes, not all first */
 	bool structure;		/* tell turns, parents, tails */
+	bool ttft;		/* reckon times to the first token */
 	struct devices dev;
 };
 
@@ -123,6 +128,10 @@ struct result {
 	u64 peak;			/* most blocks written in a period, whenever it begins */
 	u64 peak_control;		/* the same of a control period of the budget */
 	double ttft_mean, ttft_p50, ttft_p99;	/* s */
+	double skew_p99;		/* of mixed reloads: share of it that one stream waits */
+	double link_window;		/* most that passed in 10 ms, share of the link */
+	u64 promoted;			/* blocks, while prefill was running */
+	u64 recomputed;			/* blocks that were there: to compute was quicker */
 	struct turn_row turn[TURN_ROWS];
 };
 
@@ -133,10 +142,21 @@ enum place { PLACE_DRAM, PLACE_FLASH, PLACE_NONE };
 struct cache *cache_create(const struct load *l, const struct run *r);
 void cache_destroy(struct cache *c, struct result *res);
 enum place cache_look(struct cache *c, u32 block, u64 now);
-void cache_fetch(struct cache *c, u32 block, u64 now);
+bool cache_fetch(struct cache *c, u32 block, u64 now);
 void cache_fill(struct cache *c, u32 block, u64 now);
 void cache_at(struct cache *c, u32 request);
 u64 cache_writes(const struct cache *c);
+
+/* Time to the first token (deliver.c). */
+struct deliver;
+
+struct deliver *deliver_create(const struct devices *dev, u32 requests);
+void deliver_destroy(struct deliver *v, struct result *res);
+void deliver_until(struct deliver *v, u64 ns);
+void deliver_request(struct deliver *v, u64 dram, u64 flash, u64 tokens);
+u64 deliver_estimate(struct deliver *v, u64 dram, u64 flash);
+bool deliver_promote(struct deliver *v, u64 bytes);
+void deliver_idle(struct deliver *v);
 
 void replay(const struct load *l, const struct run *r, struct result *res);
 

@@ -26,9 +26,10 @@ static const char *label(const struct result *r, char *buf, size_t room)
 	if (r->run.policy == POLICY_RANDOM)
 		snprintf(buf, room, "%s:%.2f", name, r->run.share);
 	else if (r->run.budget)
-		snprintf(buf, room, "%s/%llu", name, (unsigned long long)r->run.budget);
+		snprintf(buf, room, "%s/%llu%s", name, (unsigned long long)r->run.budget,
+			 r->run.dev.paced ? "+" : "");
 	else
-		snprintf(buf, room, "%s", name);
+		snprintf(buf, room, "%s%s", name, r->run.dev.paced ? "+" : "");
 	return buf;
 }
 
@@ -95,6 +96,11 @@ json_t *result_json(const struct load *l, const struct result *r)
 	for (i = 0; i < 5; i++)
 		json_object_set_new(refused, why[i], json_integer(r->refused[i]));
 	json_object_set_new(o, "refused", refused);
+	json_object_set_new(o, "paced", json_boolean(r->run.dev.paced));
+	json_object_set_new(o, "promoted", json_integer(r->promoted));
+	json_object_set_new(o, "recomputed", json_integer(r->recomputed));
+	json_object_set_new(o, "skew_p99", json_real(r->skew_p99));
+	json_object_set_new(o, "link_window", json_real(r->link_window));
 	json_object_set_new(o, "ttft_mean_s", json_real(r->ttft_mean));
 	json_object_set_new(o, "ttft_p50_s", json_real(r->ttft_p50));
 	json_object_set_new(o, "ttft_p99_s", json_real(r->ttft_p99));
