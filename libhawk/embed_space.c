@@ -108,7 +108,11 @@ bool espace_grew(struct espace *sp, int ret)
 	if (ret != -ENOBUFS)
 		return false;
 	if (!hawk_space_grow(sp->space, &g)) {
-		hawk_space_grown(sp->space, &g, epool_grant(sp, &g));
+		bool ok = epool_grant(sp, &g);
+
+		hawk_space_grown(sp->space, &g, ok);
+		if (!ok)
+			keeper_kick_commit(sp->e);	/* it may grow again then */
 		moved_note(sp->e);	/* others may wait for these frames */
 	}
 	return true;

@@ -174,6 +174,29 @@ static void load_records(struct hawk_engine *e, u32 tier, const struct hawk_supe
 			hawk_pool_load(e, tier, &r);
 }
 
+/* Some of @n records cannot be read: all others can.  Costs the chunks of those pages. */
+static void load_pages(struct hawk_engine *e, u32 tier, struct etier *t, u32 first, u32 n, u8 *p)
+{
+	const struct hawk_super *s = &t->pool->super;
+	u32 c, bad = 0;
+	int ret, err = 0;
+
+	for (c = first; c < first + n && c < s->chunks; c += HAWK_PAGE_RECORDS) {
+		ret = poolfile_read(t->fd, hawk_record_off(s, c), p, HAWK_POOL_PAGE);
+		if (!ret) {
+			load_records(e, tier, s, c, HAWK_PAGE_RECORDS, p);
+			continue;
+		}
+		hawk_pool_unread(e, tier, c, HAWK_PAGE_RECORDS);
+		err = ret;
+		bad++;
+	}
+	count(&t->io_errors, bad);
+	if (bad)
+		fprintf(stderr, "hawk: flash %s: whose %u chunks are cannot be read: %s; their blocks "
+			"are misses\n", t->pool->path, bad * HAWK_PAGE_RECORDS, strerror(-err));
+}
+
 /**
  * epool_load() - tell the engine what chunks are kept for whom
  * @id: the tier of @t in the engine
@@ -191,17 +214,17 @@ int epool_load(struct embed *e, u32 id, struct etier *t)
 	buf = aligned_alloc(HAWK_POOL_PAGE, LOAD_BYTES);
 	if (!buf)
 		return -ENOMEM;
-	for (c = 0; !ret && c < s->chunks; c += per) {
+	for (c = 0; c < s->chunks; c += per) {
 		n = s->header_off - hawk_record_off(s, c);
 		n = n < LOAD_BYTES ? n : LOAD_BYTES;
-		ret = poolfile_read(t->fd, hawk_record_off(s, c), buf, n);
-		if (!ret)
+		if (!poolfile_read(t->fd, hawk_record_off(s, c), buf, n))
 			load_records(e->engine, id, s, c, per, buf);
+		else
+			load_pages(e->engine, id, t, c, per, buf);
 	}
 	free(buf);
-	if (!ret)
-		hawk_pool_loaded(e->engine, id);
-	return ret;
+	hawk_pool_loaded(e->engine, id);
+	return 0;
 }
 
 /* epool_close() - no space uses it any more */

@@ -317,6 +317,10 @@ void hawk_space_grown(struct hawk_space *s, const struct hawk_grant *g, bool ok)
 	} else {
 		hawk_window_release(s, g->tier, g->slot);
 		hawk_chunk_free(t, g->chunk);
+		if (t->pool) {
+			t->free = t->chunk[g->chunk].next;
+			hawk_pool_suspect(t, g->chunk);
+		}
 		drop_claims(t, w);
 		hawk_store(&w->limit, 0);
 	}

@@ -11,8 +11,15 @@
  *	ORPHAN  -> OWNED   the space is made again and adopts it: the epoch stays;
  *	                   or another space gets it, as nothing is FREE: a new epoch
  *	(load)  -> ORPHAN  its record says that it is kept
+ *	(load)  -> SUSPECT its record could not be read
+ *	OWNED   -> SUSPECT its record could not be written, so it has no owner
+ *	SUSPECT -> OWNED   there is nothing else: tried once more, the longest waiting first
  *
- * Orphans count as free (hawk_tier.nfree): minima and growth reckon with them.  The oldest
+ * One bad sector of records thus costs sixteen chunks: they are tried when all others are in
+ * use, and each failure ends the growth of one space until its host tries again
+ * (hawk_space_unstick()).  What they hold is found again when the record can be read.
+ *
+ * Orphans and suspects count as free (hawk_tier.nfree): minima and growth reckon with them.  The oldest
  * one is given away first: when loaded, the one with the smallest epoch; later the one whose
  * space ended first.
  */
@@ -61,6 +68,7 @@ int hawk_pool_open(struct hawk_engine *e, u32 tier, const struct hawk_super *s, 
 	p->slot_bytes = s->slot_bytes;
 	p->oldest = HAWK_NONE;
 	p->youngest = HAWK_NONE;
+	p->suspect = HAWK_NONE;
 	t->pool = p;
 	return s->rated ? hawk_tier_admit(e, &rated, now) : 0;
 }
@@ -92,6 +100,17 @@ int hawk_pool_load(struct hawk_engine *e, u32 tier, const struct hawk_record *r)
 	p->chunk[r->chunk].space = r->space;
 	t->chunk[r->chunk].state = HAWK_CHUNK_ORPHAN;
 	return 0;
+}
+
+void hawk_pool_unread(struct hawk_engine *e, u32 tier, u32 first, u32 n)
+{
+	struct hawk_tier *t = &e->tier[tier];
+	u32 i;
+
+	if (!pool_of(e, tier))
+		return;
+	for (i = first; i < t->nchunks && i - first < n; i++)
+		hawk_pool_suspect(t, i);
 }
 
 /* Two lists of rising epochs become one. */
@@ -228,6 +247,38 @@ u32 hawk_pool_next_orphan(struct hawk_space *s, u32 tier, u32 after)
 		hawk_relax();
 	}
 	return found;
+}
+
+/* ---- suspects ---- */
+
+/* Nobody's, and the last one that anybody gets; the tier is locked, or being made. */
+void hawk_pool_suspect(struct hawk_tier *t, u32 chunk)
+{
+	struct hawk_pool *p = t->pool;
+
+	t->chunk[chunk].state = HAWK_CHUNK_SUSPECT;
+	t->chunk[chunk].next = HAWK_NONE;
+	if (p->suspect == HAWK_NONE)
+		p->suspect = chunk;
+	else
+		t->chunk[p->suspect_end].next = chunk;
+	p->suspect_end = chunk;
+}
+
+/* No chunk is free: the oldest orphan, or if there is none a suspect; there is one. */
+u32 hawk_pool_spare(struct hawk_tier *t)
+{
+	struct hawk_pool *p = t->pool;
+	u32 chunk = p->oldest;
+
+	hawk_assert_held(&t->lock);
+	if (chunk != HAWK_NONE) {
+		hawk_pool_unlist(p, chunk);
+		return chunk;
+	}
+	chunk = p->suspect;
+	p->suspect = t->chunk[chunk].next;
+	return chunk;
 }
 
 /* ---- growth ---- */

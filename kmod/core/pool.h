@@ -5,8 +5,8 @@
  * The host does the I/O: flashfmt.h says what is where.  What it has to do, and when:
  *
  *	the tier is added	read the superblocks, write both with the next sequence,
- *				hawk_pool_open(); read the records, hawk_pool_load() each,
- *				hawk_pool_loaded()
+ *				hawk_pool_open(); read the records, hawk_pool_load() each
+ *				or hawk_pool_unread(), hawk_pool_loaded()
  *	a space is made		for each persistent tier and each hawk_pool_next_orphan() read
  *				record and headers, hawk_space_adopt(); hawk_space_settle()
  *	hawk_space_grow()	if hawk_grant_record() says so, that record is to be durable
@@ -51,6 +51,17 @@ int hawk_pool_open(struct hawk_engine *e, u32 tier, const struct hawk_super *s, 
  * Return: 0; -EINVAL: its epoch is of the future, or there is no such chunk: it is free.
  */
 int hawk_pool_load(struct hawk_engine *e, u32 tier, const struct hawk_record *r);
+
+/**
+ * hawk_pool_unread() - records that cannot be read
+ * @e: the engine
+ * @tier: tier id
+ * @first: chunk of the first one
+ * @n: how many
+ *
+ * Their chunks are nobody's for now, and used when there is nothing else.
+ */
+void hawk_pool_unread(struct hawk_engine *e, u32 tier, u32 first, u32 n);
 
 /** hawk_pool_loaded() - all records have been told */
 void hawk_pool_loaded(struct hawk_engine *e, u32 tier);

@@ -42,6 +42,7 @@ enum hawk_chunk_state {
 	HAWK_CHUNK_OWNED,	/* belongs to a space */
 	HAWK_CHUNK_DIRTY,	/* left its owner, the host must zero it */
 	HAWK_CHUNK_ORPHAN,	/* has blocks of a space that is not there, see pool.c */
+	HAWK_CHUNK_SUSPECT,	/* its record could not be read or written, likewise */
 };
 
 struct hawk_chunk {
@@ -66,6 +67,8 @@ struct hawk_pool {
 	u32 norphans;
 	u32 oldest;		/* orphans, HAWK_NONE: none */
 	u32 youngest;
+	u32 suspect;		/* first and last of those, HAWK_NONE: none */
+	u32 suspect_end;
 	struct hawk_pool_chunk *chunk;
 };
 
@@ -528,6 +531,8 @@ void hawk_chunk_dirty(struct hawk_tier *t, u32 chunk);
 
 /* pool.c: with the tier's lock, of a tier that has a pool, but hawk_pool_tick() */
 u64 hawk_pool_tick(struct hawk_pool *p);
+void hawk_pool_suspect(struct hawk_tier *t, u32 chunk);
+u32 hawk_pool_spare(struct hawk_tier *t);
 void hawk_pool_granted(struct hawk_space *s, u32 tier, u32 chunk);
 void hawk_pool_orphan(struct hawk_tier *t, u32 chunk);
 void hawk_pool_unlist(struct hawk_pool *p, u32 chunk);

@@ -257,19 +257,21 @@ void hawk_chunk_free(struct hawk_tier *t, u32 chunk)
 }
 
 /*
- * Orphan @orphan; or HAWK_NONE: a free one, or if there is none the oldest orphan.  There is
- * one, and the tier does not leave.
+ * Orphan @orphan; or HAWK_NONE: a free one, or if there is none what a pool has (pool.c).
+ * There is one, and the tier does not leave.
  */
 u32 hawk_chunk_take(struct hawk_tier *t, u32 orphan)
 {
 	u32 chunk = t->free;
 
 	hawk_assert_held(&t->lock);
-	if (orphan == HAWK_NONE && chunk != HAWK_NONE) {
+	if (orphan != HAWK_NONE) {
+		chunk = orphan;
+		hawk_pool_unlist(t->pool, chunk);
+	} else if (chunk != HAWK_NONE) {
 		t->free = t->chunk[chunk].next;
 	} else {
-		chunk = orphan == HAWK_NONE ? t->pool->oldest : orphan;
-		hawk_pool_unlist(t->pool, chunk);
+		chunk = hawk_pool_spare(t);
 	}
 	t->chunk[chunk].state = HAWK_CHUNK_OWNED;
 	t->nfree--;

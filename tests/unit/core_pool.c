@@ -613,6 +613,58 @@ static void no_room_in_the_tables(void **state)
 	ph_free(&h);
 }
 
+/* The space grows by a chunk.  @ok: its record can be written.  Return: which one. */
+static u32 grow(struct pool_host *h, struct hawk_space *s, bool ok)
+{
+	struct hawk_grant g;
+
+	hawk_window_ask(s, h->flash, 0);
+	assert_int_equal(hawk_space_grow(s, &g), 0);
+	hawk_space_grown(s, &g, ok);
+	if (!ok)
+		hawk_space_unstick(s);
+	host_check(s);
+	return g.chunk;
+}
+
+/* A record that cannot be written, or read: its chunk is tried when there is nothing else. */
+static void suspects_come_last(void **state)
+{
+	u32 i, bad, total, nfree, dirty;
+	struct hawk_space *s;
+	struct pool_host h;
+
+	(void)state;
+	ph_format(&h, 6, 19);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "orphan");
+	put_all(&h, s, 0, N, false);
+	ph_space_end(&h, s);
+	assert_int_equal(hawk_pool_orphans(h.e, h.flash), 2);
+	s = ph_space(&h, "a");
+	bad = grow(&h, s, false);
+	for (i = 0; i < 5; i++)		/* orphans, too */
+		assert_int_not_equal(grow(&h, s, true), bad);
+	assert_int_equal(grow(&h, s, false), bad);
+	assert_int_equal(grow(&h, s, true), bad);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	/* not read: the same, and nobody's */
+	h.unread = 4;
+	assert_int_equal(ph_open(&h, 1), 0);
+	assert_int_equal(hawk_pool_orphans(h.e, h.flash), 0);
+	assert_int_equal(hawk_tier_usage(h.e, h.flash, &total, &nfree, &dirty), 0);
+	assert_int_equal(nfree, 6);
+	s = ph_space(&h, "b");
+	for (i = 0; i < 2; i++)
+		assert_in_range(grow(&h, s, true), 4, 5);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(grow(&h, s, true), i);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
 static void forgotten_space(void **state)
 {
 	struct hawk_space *s;
@@ -742,6 +794,7 @@ int main(void)
 		cmocka_unit_test(younger_version_counts),
 		cmocka_unit_test(no_more_than_the_quota),
 		cmocka_unit_test(no_room_in_the_tables),
+		cmocka_unit_test(suspects_come_last),
 		cmocka_unit_test(forgotten_space),
 		cmocka_unit_test(rated_endurance_is_a_budget),
 		cmocka_unit_test(refusals),

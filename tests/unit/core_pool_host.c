@@ -139,7 +139,8 @@ static void records_load(struct pool_host *h)
 	struct hawk_record r;
 	u32 c;
 
-	for (c = 0; c < h->super.chunks; c++)
+	hawk_pool_unread(h->e, h->flash, 0, h->unread);
+	for (c = h->unread; c < h->super.chunks; c++)
 		if (!hawk_record_decode(h->d.now + hawk_record_off(&h->super, c),
 					hawk_pool_id(&h->super), c, &r))
 			assert_int_equal(hawk_pool_load(h->e, h->flash, &r), 0);

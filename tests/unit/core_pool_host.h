@@ -37,7 +37,7 @@ struct pool_host {
 	u8 *mem;		/* the DRAM tier */
 	u32 dram_chunks;
 	u64 now;
-	bool hold_headers;	/* collect, but do not write */
+	u32 unread;		/* the first records, which cannot be read */
 	struct hawk_move move[64];
 	struct hawk_plan plan;
 };
