@@ -144,7 +144,7 @@ static void unreadable_records(void **state)
 	uint64_t all;
 
 	(void)state;
-	make_pool((CHUNKS + 1) * 2 * MIB, &s);
+	make_pool((CHUNKS + 1) * 2 * MIB + HAWK_POOL_PAGE, &s);
 	assert_int_equal(s.chunks, CHUNKS);
 	assert_ok(try_pool("&persist=1", &h));
 	kv = space(h, "a");
