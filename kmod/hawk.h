@@ -373,6 +373,7 @@ void hawk_stats_show(struct seq_file *m);
  * @wait: woken when a move has ended or nothing is in flight any more
  * @events: moves and growths ended so far
  * @active: moves in flight plus rounds that may yet start some
+ * @phase_until: its runtime says that prefill runs so long, nanoseconds; 0: it does not
  * @untidy: sequences have given something up: compact.c has to look
  * @stats: counters and histograms
  * @exports: its exports, id -> struct hawk_dmabuf (export.c); an entry holds no
@@ -414,6 +415,7 @@ struct hawk_as {
 	wait_queue_head_t wait;
 	atomic64_t events;
 	atomic_t active;
+	u64 phase_until;
 	bool untidy;
 	struct hawk_as_stats stats;
 	struct xarray exports;
@@ -625,8 +627,6 @@ int hawk_ioc_tier_admit(struct hawk_file *f, void *arg);
 int hawk_ioc_pin_query(struct hawk_file *f, void *arg);
 int hawk_ioc_cancel(struct hawk_file *f, void *arg);
 int hawk_ioc_gather(struct hawk_file *f, void *data);
-int hawk_ioc_estimate(struct hawk_file *f, void *data);
-int hawk_ioc_phase(struct hawk_file *f, void *data);
 
 /* ---- asynchronous work of a file (async.c) ---- */
 

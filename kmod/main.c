@@ -3,6 +3,7 @@
  * main.c - module load and unload, the device node, HAWK_IOC_QUERY
  */
 #include "hawk.h"
+#include "pace.h"
 #include "pm.h"
 #include "pool.h"
 #include "uring.h"
@@ -32,7 +33,8 @@ int hawk_ioc_query(struct hawk_file *f, void *arg)
 		      HAWK_FEAT_BUILT | HAWK_FEAT_EXPORT | HAWK_FEAT_TIER_MODEL |
 		      HAWK_FEAT_STATS_PAGE | HAWK_FEAT_DRAFT | HAWK_FEAT_GATHER | HAWK_FEAT_SLICE |
 		      HAWK_FEAT_TIER_DMABUF | HAWK_FEAT_SEQ | HAWK_FEAT_ELASTIC | HAWK_FEAT_HINT |
-		      HAWK_FEAT_PERSIST | HAWK_FEAT_ADMIT | HAWK_FEAT_PACE | HAWK_FEAT_HEALTH;
+		      HAWK_FEAT_PERSIST | HAWK_FEAT_ADMIT | HAWK_FEAT_PACE |
+		      HAWK_FEAT_PROMOTE | HAWK_FEAT_HEALTH;
 	q->tiers = 0;
 	hawk_dev_lock();
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
@@ -143,6 +145,7 @@ static int __init hawk_init(void)
 err_exit_debugfs:
 	hawk_debugfs_exit();
 	hawk_pool_exit();
+	hawk_promote_exit();
 	hawk_elastic_work_exit();
 	hawk_tidy_exit();
 	hawk_writeback_exit();
@@ -169,6 +172,7 @@ static void __exit hawk_exit(void)
 	hawk_pm_exit();
 	hawk_debugfs_exit();
 	hawk_pool_exit();
+	hawk_promote_exit();
 	hawk_elastic_work_exit();
 	hawk_tidy_exit();
 	hawk_writeback_exit();

@@ -47,15 +47,6 @@ int hawk_ioc_estimate(struct hawk_file *f, void *data)
 	return ret;
 }
 
-int hawk_ioc_phase(struct hawk_file *f, void *data)
-{
-	const struct hawk_phase *arg = data;
-
-	if (arg->reserved)
-		return -EOPNOTSUPP;
-	return -EOPNOTSUPP;	/* HAWK_FEAT_PROMOTE is not offered */
-}
-
 /* ---- sysfs ---- */
 
 static void hawk_tuned(struct hawk_pace_tune *t, struct hawk_pace_measured *m)

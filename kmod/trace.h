@@ -468,6 +468,26 @@ TRACE_EVENT(hawk_deliver_end,
 		  __entry->flash_ns, __entry->wait, __entry->pid, __entry->ret)
 );
 
+/* A step of lazy promotion: moves were begun, or ret tells why none was. */
+TRACE_EVENT(hawk_promote,
+	TP_PROTO(const struct hawk_as *as, u32 blocks, int ret),
+	TP_ARGS(as, blocks, ret),
+	TP_STRUCT__entry(
+		__field(u64, space)
+		__field(u64, bytes)
+		__field(u32, blocks)
+		__field(int, ret)
+	),
+	TP_fast_assign(
+		__entry->space = as->id;
+		__entry->bytes = (u64)blocks * as->info.block_bytes;
+		__entry->blocks = blocks;
+		__entry->ret = min(ret, 0);
+	),
+	TP_printk("space=%llu blocks=%u bytes=%llu ret=%d", __entry->space, __entry->blocks,
+		  __entry->bytes, __entry->ret)
+);
+
 /* ---- room ---- */
 
 /*

@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <poll.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 #include "kselftest_harness.h"
@@ -45,6 +46,31 @@ static unsigned long param_get(const char *name)
 		return ~0ul;
 	close(fd);
 	return strtoul(buf, NULL, 0);
+}
+
+static int pace_set(const char *name, const char *value)
+{
+	char path[128];
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "/sys/class/misc/hawk/pace/%s", name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, value, strlen(value)) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+/* A block is more than may pass in a window of 10 ms, so one does in each. */
+static int link_slow(void)
+{
+	return pace_set("cap_percent", "1") ?: pace_set("link_mb_per_s", "1");
+}
+
+static int link_fast(void)
+{
+	return pace_set("link_mb_per_s", "0") ?: pace_set("cap_percent", "70");
 }
 
 /* The tier of a model, or -1. */
@@ -99,6 +125,7 @@ FIXTURE_SETUP(accel)
 FIXTURE_TEARDOWN(accel)
 {
 	param_set("reset", "1");
+	EXPECT_EQ(0, link_fast());
 	munmap(self->win, ACCEL_BYTES);
 	close(self->fd);
 	if (self->tier >= 0)
@@ -197,6 +224,90 @@ TEST_F(accel, slow_device)
 	TH_LOG("%u evictions: %llu us, with 20 ms and 1 MB/s per engine: %llu us", MORE,
 	       (unsigned long long)fast / 1000, (unsigned long long)slow / 1000);
 	EXPECT_EQ(0, check_block(self->fd, self->win, 0));
+}
+
+/* ---- the link to it ---- */
+
+static int reload(int fd, uint32_t n, uint64_t wait_ns, struct hawk_item *it, struct hawk_batch *b)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		it[i] = (struct hawk_item){ .lid = LID(i) };
+	*b = (struct hawk_batch){
+		.size = sizeof(*b), .flags = HAWK_BATCH_URGENT, .count = n, .items = (uintptr_t)it,
+		.tier = HAWK_TIER_ANY, .deadline_ns = wait_ns ? now_ns() + wait_ns : 0,
+	};
+	return dev_call(fd, HAWK_IOC_RELOAD, b);
+}
+
+/* The first MORE blocks are on flash, and there are free frames for them. */
+static int make_room(int fd, uint8_t *win)
+{
+	int ret = make_blocks(fd, win, 0, ACCEL_BLOCKS + MORE);
+	uint32_t i;
+
+	for (i = ACCEL_BLOCKS; !ret && i < ACCEL_BLOCKS + MORE; i++)
+		ret = lid_call(fd, HAWK_IOC_FREE, LID(i));
+	return ret;
+}
+
+/* Reloads into its memory wait for the link, and what did not begin stays on flash. */
+TEST_F(accel, reloads_wait_for_the_link)
+{
+	struct hawk_item it[MORE / 2];
+	struct hawk_batch b;
+	uint32_t i, late = 0;
+
+	ASSERT_EQ(0, make_room(self->fd, self->win));
+	ASSERT_EQ(0, link_slow());
+	EXPECT_EQ(0, reload(self->fd, MORE / 2, 100000000, it, &b));
+	for (i = 0; i < MORE / 2; i++) {
+		EXPECT_TRUE(!it[i].status || it[i].status == -ETIME) TH_LOG("%d", it[i].status);
+		late += it[i].status == -ETIME;
+	}
+	EXPECT_EQ(MORE / 2, b.done + late);
+	EXPECT_EQ(0, reload(self->fd, MORE / 2, 0, it, &b));
+	EXPECT_EQ(MORE / 2, b.done);
+	EXPECT_LT(0, stats_of(self->fd).link_waits);
+	EXPECT_EQ(0, stats_of(self->fd).reload_errors);
+	for (i = 0; i < MORE / 2; i++)
+		EXPECT_EQ(0, check_block(self->fd, self->win, i)) TH_LOG("block %u", i);
+}
+
+static void nothing(int sig)
+{
+}
+
+/* A signal ends the wait, and a batch that had begun tells what it did. */
+TEST_F(accel, signal_while_it_waits)
+{
+	struct sigaction sa = { .sa_handler = nothing };
+	struct hawk_item it[MORE / 2];
+	pid_t pid = getpid(), child;
+	struct hawk_batch b;
+	uint32_t i;
+	int ret;
+
+	ASSERT_EQ(0, make_room(self->fd, self->win));
+	ASSERT_EQ(0, link_slow());
+	sigaction(SIGUSR1, &sa, NULL);
+	child = fork();
+	if (!child) {
+		for (;;) {	/* until it meets the call */
+			kill(pid, SIGUSR1);
+			poll(NULL, 0, 100);
+		}
+	}
+	ret = reload(self->fd, MORE / 2, 0, it, &b);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	EXPECT_TRUE(!ret || ret == -EINTR);
+	for (i = 0; !ret && i < MORE / 2; i++)
+		EXPECT_TRUE(!it[i].status || it[i].status == -ECANCELED);
+	ASSERT_EQ(0, link_fast());
+	EXPECT_EQ(0, reload(self->fd, MORE / 2, 0, it, &b));
+	EXPECT_EQ(MORE / 2, b.done);
 }
 
 TEST_F(accel, export_to_another_device)
