@@ -276,8 +276,10 @@ static void hawk_gather_read_bytes(struct hawk_gather_call *c, u32 at)
 {
 	struct hawk_mem *m = hawk_gather_mem(c, at);
 
-	if (m->kind == HAWK_TIER_BLK)
-		this_cpu_add(m->count->read, c->as->info.block_bytes);
+	if (m->kind != HAWK_TIER_BLK)
+		return;
+	this_cpu_add(m->count->read, c->as->info.block_bytes);
+	hawk_health_works(m, false);
 }
 
 static void hawk_gather_came(struct hawk_gather_call *c, u32 at)

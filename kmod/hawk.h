@@ -20,9 +20,7 @@
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/atomic.h>
 #include <linux/bvec.h>
-#include <linux/completion.h>
 #include <linux/fs.h>
 #include <linux/jiffies.h>
 #include <linux/kobject.h>
@@ -37,13 +35,13 @@
 #include <linux/types.h>
 #include <linux/uidgid.h>
 #include <linux/wait.h>
-#include <linux/workqueue.h>
 #include <linux/xarray.h>
 
 #include "compat.h"
 #include "core/core.h"
 #include "core/draft.h"
 #include "core/gather.h"
+#include "health.h"
 #include "provider.h"
 
 #define HAWK_CHUNK_SHIFT	21
@@ -207,6 +205,7 @@ struct hawk_host_chunk {
  * @unclean: this time it could not zero one; only @clean's
  * @clean_slower: pauses in a row after which that was so, 0: it could; only @clean's
  * @clean_at: when the present pause is over, jiffies, if @clean_slower; only @clean's
+ * @watch: for drives that fail (blk)
  */
 struct hawk_mem {
 	struct kobject kobj;
@@ -237,6 +236,7 @@ struct hawk_mem {
 	bool unclean;
 	int clean_slower;
 	unsigned long clean_at;
+	struct hawk_watch watch;
 };
 
 void hawk_mem_clean_soon(struct hawk_mem *m);

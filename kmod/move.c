@@ -146,6 +146,7 @@ void hawk_io_failed(struct hawk_mem *m, bool write, u32 bytes, u64 off, int ret)
 	pr_err_ratelimited("tier %u: %s of %u bytes at offset %llu failed: %d%s\n", m->id,
 			   write ? "write" : "read", bytes, off, ret,
 			   ret == -EILSEQ ? " (checksum)" : "");
+	hawk_health_failed(m, write, ret);
 }
 
 static void hawk_io_account(struct hawk_io *io)
@@ -169,6 +170,7 @@ static void hawk_io_account(struct hawk_io *io)
 			this_cpu_add(m->count->write, io->as->info.block_bytes);
 		else
 			this_cpu_add(m->count->read, io->as->info.block_bytes);
+		hawk_health_works(m, write);
 		return;
 	}
 	hawk_io_failed(m, write, io->bytes, write ? mv->dst_off : mv->src_off, mv->result);

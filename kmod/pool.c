@@ -317,7 +317,7 @@ void hawk_pool_stop(struct hawk_mem *m)
 	mutex_lock(&p->headers.lock);
 	p->super.written += hawk_mem_counted(m).write + atomic64_read(&p->header_bytes);
 	p->super.clean = !p->failed;
-	ret = hawk_pool_flush(m) ?: hawk_pool_write_supers(m);
+	ret = READ_ONCE(m->lost) ? 0 : hawk_pool_flush(m) ?: hawk_pool_write_supers(m);
 	if (ret)
 		pr_err_ratelimited("%pD4: closing the pool failed: %d\n", m->file, ret);
 	p->started = false;
@@ -399,7 +399,7 @@ void hawk_pool_clean(struct hawk_mem *m, u32 chunk)
 {
 	struct hawk_record r = { .chunk = chunk };
 
-	if (!m->pool)
+	if (!m->pool || READ_ONCE(m->lost))
 		return;
 	if (hawk_pool_chunk_kept(hawk_dev.engine, m->id, chunk))
 		hawk_pool_write_record(m, &r, 0);
@@ -437,7 +437,7 @@ static void hawk_pool_commit_tier(struct hawk_as *as, struct hawk_mem *m)
 	int ret;
 
 	mutex_lock(&p->headers.lock);
-	while (p->started) {
+	while (p->started && !READ_ONCE(m->lost)) {
 		n = hawk_keep_collect(as->space, m->id, &cursor, p->headers.mem, p->list,
 				      HAWK_COMMIT_PAGES);
 		ret = n ? hawk_pool_flush(m) : 0;
@@ -482,7 +482,7 @@ void hawk_pool_end(struct hawk_as *as)
 		if (!hawk_space_kept(as->space, t))
 			continue;
 		mutex_lock(&m->pool->headers.lock);
-		ret = m->pool->started ? hawk_pool_flush(m) : 0;
+		ret = m->pool->started && !READ_ONCE(m->lost) ? hawk_pool_flush(m) : 0;
 		mutex_unlock(&m->pool->headers.lock);
 		if (ret)
 			hawk_pool_failed(m, true, 0, ret);

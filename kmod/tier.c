@@ -10,6 +10,7 @@
  * often: whoever has the memory is broken or busy, and may be so for long.
  */
 #include "hawk.h"
+#include "core/health.h"
 #include "pool.h"
 
 #include <linux/ktime.h>
@@ -103,6 +104,7 @@ struct hawk_mem *hawk_mem_alloc(const struct hawk_mem_ops *ops, u32 kind, u32 ch
 	m->node = NUMA_NO_NODE;
 	m->chunks = chunks;
 	INIT_DELAYED_WORK(&m->clean, hawk_mem_clean);
+	hawk_health_init(m);
 	hawk_sysfs_init_mem(m);
 	return m;
 }
@@ -387,6 +389,8 @@ int hawk_ioc_tier_info(struct hawk_file *f, void *data)
 		arg->orphan_bytes = (u64)hawk_pool_orphans(hawk_dev.engine, m->id) <<
 				    HAWK_CHUNK_SHIFT;
 		arg->header_bytes = hawk_pool_header_bytes(m);
+		arg->health = hawk_tier_health(hawk_dev.engine, m->id);
+		arg->out = atomic_read(&m->watch.out);
 	}
 	mutex_unlock(&hawk_dev.lock);
 	return ret;

@@ -41,6 +41,7 @@ static int hawk_blk_flock(struct file *file, int type)
 static void hawk_blk_release(struct hawk_mem *m)
 {
 	hawk_submit_stop(m);
+	hawk_health_stop(m);
 	hawk_pool_stop(m);
 	if (!m->file)
 		return;
@@ -63,6 +64,7 @@ static void hawk_blk_end(struct kiocb *iocb, long ret)
 
 	if ((iocb->ki_flags & IOCB_WRITE) && S_ISREG(file_inode(iocb->ki_filp)->i_mode))
 		kiocb_end_write(iocb);
+	hawk_health_end(io->flash);
 	hawk_io_end(io, ret);
 }
 
@@ -72,6 +74,8 @@ static void hawk_blk_submit(struct hawk_mem *m, struct hawk_io *io)
 	struct iov_iter iter;
 	ssize_t ret;
 
+	io->flash = m;
+	hawk_health_begin(m);
 	iov_iter_bvec(&iter, write ? ITER_SOURCE : ITER_DEST, io->bv, io->nbv,
 		      io->bytes);
 	init_sync_kiocb(&io->iocb, m->file);

@@ -69,6 +69,9 @@ $(LIBHAWK_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(LIBHAWK_TEST_O
 	@echo "  LD      $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -lcmocka $(LIBHAWK_LDLIBS)
 
+# Drives that stall
+$(BUILD)/tests/lib_drives: LDFLAGS_COMMON += -Wl,--wrap=preadv,--wrap=io_uring_queue_init
+
 # Layouts drawn by lot
 $(filter $(BUILD)/tests/lib_layout_%,$(LIBHAWK_TESTS)): $(BUILD)/obj/tests/unit/layout_gen.o
 $(BUILD)/obj/tests/unit/layout_gen.o: CFLAGS_COMMON += -D_GNU_SOURCE -Ilibhawk
@@ -101,4 +104,9 @@ $(BUILD)/tests/pool_fill: $(BUILD)/obj/tests/e2e/lib/pool_fill.o $(LIBHAWK_A)
 	@echo "  LD      $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ $(LIBHAWK_LDLIBS)
 
-tests: $(BUILD)/tests/pool_fill $(BUILD)/tests/translate_loop $(BUILD)/tests/draft_loop $(BUILD)/tests/bpf_work
+$(BUILD)/tests/drives_do: $(BUILD)/obj/tests/e2e/lib/drives_do.o $(LIBHAWK_A)
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ $(LIBHAWK_LDLIBS)
+
+tests: $(BUILD)/tests/pool_fill $(BUILD)/tests/drives_do $(BUILD)/tests/translate_loop $(BUILD)/tests/draft_loop $(BUILD)/tests/bpf_work

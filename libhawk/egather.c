@@ -110,7 +110,7 @@ static void run_place(const struct eio_kind *k, void *what, struct eio_place *p)
 	struct egather *g = ((const struct reads *)k)->g;
 	const struct erun *r = what;
 
-	p->fd = tier_of(g, r->at)->fd;
+	p->t = tier_of(g, r->at);
 	p->mem = place_of(g, r->at);
 	p->off = tier_of(g, r->at)->data_off + hawk_gather_off(&g->set, r->at);
 	p->bytes = r->n * block_bytes(g);
@@ -135,7 +135,7 @@ static s32 read_again(struct egather *g, u32 at)
 		return -ENOMEM;
 	}
 	run_place(&reads.kind, &one, &p);
-	n = pread(p.fd, g->spare, p.bytes, (off_t)p.off);
+	n = pread(p.t->fd, g->spare, p.bytes, (off_t)p.off);
 	if (n != (ssize_t)p.bytes)
 		return -EIO;
 	if (!good(g, at, g->spare))
@@ -315,7 +315,7 @@ static void skip_left(struct egather *g, s32 status)
 
 static void transfer_all(struct egather *g, const bool *stop)
 {
-	struct reads reads = { { run_place, run_done }, g };
+	struct reads reads = { { run_place, run_done, NULL, g->kv->sp }, g };
 	struct eio *io;
 	s32 ret = 0;
 
@@ -326,7 +326,7 @@ static void transfer_all(struct egather *g, const bool *stop)
 		io = read_runs(g, &reads, stop);
 		if (!copy_runs(g, io, &reads, stop, runs_left(g, true)))
 			doze(HAWK_PACE_WAIT_NS);
-		eio_finish(g->kv->sp->e, io, &reads.kind);
+		eio_finish(io, &reads.kind, 0);
 		ret = stopped(g, stop);
 	}
 	skip_left(g, ret);

@@ -8,6 +8,8 @@
 
 #include "embed.h"
 
+#define STALL_NS	2000000000ull	/* nothing has ended for so long */
+
 static const char *advice(s32 err)
 {
 	switch (err) {
@@ -58,10 +60,32 @@ void flash_failed(struct etier *t, bool write, s32 err)
 					HAWK_FAULT_READ, now_ns()), err);
 }
 
-/* flash_stalls() - transfers are out and none has come back for long */
-void flash_stalls(struct etier *t)
+/* flash_out() - a request to flash begins */
+void flash_out(struct etier *t)
 {
-	told(t, hawk_tier_fault(t->e->engine, id_of(t), HAWK_FAULT_STALL, now_ns()), -ETIME);
+	if (!__atomic_fetch_add(&t->out, 1, __ATOMIC_RELAXED))
+		hawk_store(&t->out_since, now_ns());
+}
+
+/* flash_back() - it has ended, whichever way */
+void flash_back(struct etier *t)
+{
+	hawk_store(&t->out_since, now_ns());
+	__atomic_fetch_sub(&t->out, 1, __ATOMIC_RELAXED);
+}
+
+/* flash_watch() - does a drive stall?  For those who wait for one. */
+void flash_watch(struct embed *e)
+{
+	u64 now = now_ns(), since;
+	struct etier *t;
+
+	for (t = e->tier; t < e->tier + HAWK_TIERS_MAX; t++) {
+		since = hawk_load(&t->out_since);
+		if (hawk_load(&t->out) && now > since && now - since > STALL_NS)
+			told(t, hawk_tier_fault(e->engine, (u32)(t - e->tier), HAWK_FAULT_STALL,
+						now), -ETIME);
+	}
 }
 
 /* flash_works() - a transfer of @bytes came out well */

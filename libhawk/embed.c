@@ -60,6 +60,7 @@ static void embed_free(struct embed *e)
 {
 	unsigned int t;
 
+	estray_stop(e);
 	eio_free_all(e);
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		if (e->tier[t].kind)
@@ -72,6 +73,8 @@ static void embed_free(struct embed *e)
 	pthread_mutex_destroy(&e->admin);
 	pthread_cond_destroy(&e->walked);
 	pthread_mutex_destroy(&e->io_lock);
+	pthread_mutex_destroy(&e->stray_lock);
+	pthread_cond_destroy(&e->stray_cond);
 	pthread_mutex_destroy(&e->lease_lock);
 	pthread_mutex_destroy(&e->job_lock);
 	pthread_cond_destroy(&e->job_cond);
@@ -138,6 +141,8 @@ static struct embed *embed_new(void)
 	pthread_mutex_init(&e->admin, NULL);
 	pthread_cond_init(&e->walked, NULL);
 	pthread_mutex_init(&e->io_lock, NULL);
+	pthread_mutex_init(&e->stray_lock, NULL);
+	pthread_cond_init(&e->stray_cond, NULL);
 	pthread_mutex_init(&e->lease_lock, NULL);
 	pthread_mutex_init(&e->job_lock, NULL);
 	pthread_cond_init(&e->job_cond, NULL);

@@ -14,7 +14,8 @@
  *	embed.lease_lock, pin shards > the engine's
  *	embed.admin, etier.lock > etier.commit_lock
  *	etier.lock > epool.record_lock, a leaf
- *	embed.wait_lock, embed.job_lock, embed.io_lock, embed.keeper_lock, ekv.ring_lock: leaves
+ *	embed.wait_lock, embed.job_lock, embed.io_lock, embed.keeper_lock, ekv.ring_lock,
+ *	embed.stray_lock: leaves; eio.lock: the engine's are taken under it
  * None but the drain is held while blocks are moved; embed_share.c tells who may
  * wait for that.
  *
@@ -41,10 +42,13 @@
 #define EMBED_MOVERS	2	/* threads for asynchronous batches */
 #define EMBED_PIN_SHARDS 16
 #define EMBED_STAT_SHARDS 8
+#define KEEPER_PATIENCE_NS	1000000000ull	/* it has other things to do than wait for a drive */
 
 /* ---- tiers (embed_tier.c) ---- */
 
 struct espace;
+
+struct ework;
 
 /* Which window has a chunk mapped. */
 struct chunk_user {
@@ -65,6 +69,9 @@ struct etier {
 	u64 write_bytes;	/* atomic */
 	u64 io_errors;		/* atomic */
 	char *name;		/* path of a flash file, for messages */
+	struct ework *work;	/* threads that read and write it, or NULL; embed.io_lock */
+	u32 out;		/* requests under way; atomic */
+	u64 out_since;		/* when one ended, or the first began, ns; atomic */
 	pthread_mutex_t lock;	/* guards user, the windows' slots, cleaning */
 	pthread_mutex_t commit_lock;	/* headers are collected and written by one thread; the
 					 * pool does not go meanwhile
@@ -98,6 +105,7 @@ struct espace {
 	bool named;		/* registered under its name; embed.admin */
 	bool untidy;		/* sequences have given something up; atomic */
 	u32 starved;		/* tiers in which it wants a chunk, a bit mask; atomic */
+	u32 strays;		/* contexts left that work for it; embed.stray_lock */
 	u64 claimed[HAWK_TIERS_MAX];	/* when one was last taken for it; the drain */
 	u64 refused;		/* embed.pass in which it could give none; the drain */
 	u32 claims;		/* chunks taken for it so far; atomic */
@@ -175,8 +183,17 @@ struct embed {
 	bool drain_share;		/* the keeper was sent away by that; wait_lock */
 	pthread_cond_t drain_cond;	/* it is over; wait_lock */
 
-	pthread_mutex_t io_lock;	/* guards io_free */
+	pthread_mutex_t io_lock;	/* guards io_free, etier.work */
 	struct eio *io_free;
+
+	pthread_mutex_t stray_lock;	/* guards the stray members */
+	pthread_cond_t stray_cond;	/* a context that was left is over */
+	struct eio *strays;		/* left, and not yet seen by the thread */
+	u32 nstrays;			/* left and not over; atomic to read */
+	int stray_fd;			/* wakes the thread */
+	bool stray_run;
+	bool stray_stop;
+	pthread_t stray;
 
 	pthread_mutex_t lease_lock;	/* guards the leases */
 	struct elease *lease_first, *lease_last;
@@ -260,8 +277,10 @@ int embed_tier_reopen(struct embed *e, u32 tier);
 
 /* ehealth.c */
 void flash_failed(struct etier *t, bool write, s32 err);
-void flash_stalls(struct etier *t);
 void flash_works(struct etier *t, bool write, u64 bytes);
+void flash_out(struct etier *t);
+void flash_back(struct etier *t);
+void flash_watch(struct embed *e);
 
 /* epool.c */
 int epool_check_none(int fd, const char *path);
@@ -334,27 +353,36 @@ struct eio;
 
 /* Where the bytes of a transfer are in memory and on flash. */
 struct eio_place {
-	int fd;
+	struct etier *t;
 	u8 *mem;
 	u64 off;
 	u32 bytes;
 	bool write;
 };
 
-/* Transfers of one kind: where one is, and what its end means (@res: 0 or -errno). */
+/*
+ * Transfers of one kind: where one is, and what its end means (@res: 0 or -errno).
+ * @over: NULL: its caller waits until all have ended; else he may leave before that, and it
+ * is called, by whatever thread, when nothing refers to the kind any more.
+ */
 struct eio_kind {
 	void (*place)(const struct eio_kind *k, void *what, struct eio_place *p);
 	void (*done)(const struct eio_kind *k, void *what, s32 res);
+	void (*over)(const struct eio_kind *k);
+	struct espace *sp;
 };
 
 struct eio *eio_take(struct embed *e);
 void eio_queue(struct eio *io, const struct eio_kind *kind, void *what);
 void eio_start(struct eio *io);
 bool eio_wait(struct eio *io, const struct eio_kind *kind, u64 ns);
-void eio_finish(struct embed *e, struct eio *io, const struct eio_kind *kind);
+int eio_finish(struct eio *io, const struct eio_kind *kind, u64 deadline);
 void eio_free_all(struct embed *e);
-void plan_run(struct espace *sp, struct hawk_plan *plan);
+int plan_run(struct espace *sp, struct hawk_plan *plan, u64 deadline);
 void plan_run_idle(struct espace *sp, struct hawk_plan *plan);
+void ework_stop(struct ework *w);
+void estray_wait(struct espace *sp);
+void estray_stop(struct embed *e);
 void plan_cancel(struct embed *e, struct hawk_plan *plan);
 
 /* run.c: a batch under way */

@@ -39,7 +39,7 @@ static int step(struct espace *sp)
 		ret = hawk_elastic_step(sp->space, now_ns(), &plan);
 	} while (espace_grew(sp, ret));
 	moves = (int)plan.n;
-	plan_run(sp, &plan);
+	plan_run(sp, &plan, now_ns() + KEEPER_PATIENCE_NS);
 	planner_leave(sp->e);
 	return ret < 0 ? ret : moves;
 }

@@ -38,7 +38,7 @@ static bool drain_run(struct espace *sp, u32 tier, u32 flags)
 		seen = moved_count(e);
 		ret = hawk_space_drain(sp->space, tier, flags, now_ns(), &plan, &busy);
 		n = plan.n;
-		plan_run(sp, &plan);
+		plan_run(sp, &plan, 0);
 		if (espace_grew(sp, ret))
 			continue;
 		if (ret != -EAGAIN)

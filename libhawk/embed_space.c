@@ -51,6 +51,7 @@ static bool put_locked(struct espace *sp)
 	__atomic_store_n(&sp->ending, true, __ATOMIC_RELAXED);
 	while (sp->walkers)
 		pthread_cond_wait(&e->walked, &e->admin);
+	estray_wait(sp);	/* nobody waits for those moves */
 	for (pp = &e->spaces; *pp != sp; pp = &(*pp)->next)
 		;
 	*pp = sp->next;

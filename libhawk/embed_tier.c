@@ -242,6 +242,8 @@ void embed_tier_free(struct etier *t)
 	if (t->pool)
 		epool_close(t);
 	close(t->fd);
+	ework_stop(t->work);
+	t->work = NULL;
 	free(t->user);
 	free(t->name);
 	t->name = NULL;
@@ -282,6 +284,7 @@ static int tier_register(struct embed *e, struct etier *new, u32 kind, u32 *id)
 	t->write_bytes = 0;
 	t->io_errors = 0;
 	t->name = new->name;
+	t->out = 0;
 	t->e = e;
 	t->kind = kind;
 	pthread_mutex_unlock(&t->lock);
@@ -368,6 +371,7 @@ int embed_tier_info(struct hawk *h, struct hawk_tier_info *info)
 	info->io_errors = hawk_load(&t->io_errors);
 	info->orphan_bytes = (u64)hawk_pool_orphans(e->engine, info->tier) * HAWK_CHUNK_BYTES;
 	info->header_bytes = epool_header_bytes(t);
+	info->out = hawk_load(&t->out);
 	info->health = hawk_tier_health(e->engine, info->tier);
 	pthread_mutex_unlock(&e->admin);
 	return 0;

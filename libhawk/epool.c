@@ -313,7 +313,7 @@ static void write_ancestors(struct espace *sp, bool last)
 
 	do {
 		ret = hawk_keep_ancestors(sp->space, &cursor, now_ns(), &plan);
-		plan_run(sp, &plan);
+		plan_run(sp, &plan, last ? 0 : now_ns() + KEEPER_PATIENCE_NS);
 	} while ((last || !hawk_load(&sp->ending)) && (espace_grew(sp, ret) || ret >= 0));
 }
 
@@ -459,10 +459,10 @@ static u32 chunk_header_bytes(const struct scan *sc)
 static void run_place(const struct eio_kind *k, void *what, struct eio_place *p)
 {
 	const struct scan *sc = (const struct scan *)k;
-	const struct etier *t = &sc->sp->e->tier[sc->tier];
+	struct etier *t = &sc->sp->e->tier[sc->tier];
 	const struct scan_run *r = what;
 
-	p->fd = t->fd;
+	p->t = t;
 	p->mem = r->mem;
 	p->off = hawk_header_off(&t->pool->super, sc->chunk[r->first]);
 	p->bytes = r->n * chunk_header_bytes(sc);
@@ -531,7 +531,7 @@ static u32 scan_some(struct scan *sc, u32 at)
 		eio_queue(io, &sc->kind, r);
 		n += k;
 	}
-	eio_finish(sc->sp->e, io, &sc->kind);
+	eio_finish(io, &sc->kind, 0);
 	return n;
 }
 

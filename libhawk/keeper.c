@@ -37,7 +37,7 @@ static void write_tier(struct espace *sp, u32 tier)
 					       &plan);
 
 		idle = !ret && !plan.n ? idle + 1 : 0;
-		plan_run(sp, &plan);
+		plan_run(sp, &plan, now_ns() + KEEPER_PATIENCE_NS);
 		espace_grew(sp, ret);
 	}
 	planner_leave(e);

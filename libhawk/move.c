@@ -2,6 +2,8 @@
 /*
  * move.c - executing plans
  */
+#include <stdlib.h>
+
 #include "crc32c.h"
 #include "embed.h"
 
@@ -14,13 +16,14 @@ static void complete(struct embed *e, struct hawk_move *m)
 /* The moves of a plan: see eio_kind. */
 struct moves {
 	struct eio_kind kind;
-	struct espace *sp;
-	struct hawk_delivery *d;	/* its reads, or NULL: nobody waits for them */
+	bool paced;
+	struct hawk_delivery d;	/* its reads, if @paced: somebody waits for them */
+	struct hawk_move move[];	/* the plan is its caller's, who may leave */
 };
 
 static struct espace *space_of(const struct eio_kind *k)
 {
-	return ((const struct moves *)k)->sp;
+	return k->sp;
 }
 
 static void move_place(const struct eio_kind *k, void *what, struct eio_place *p)
@@ -30,7 +33,7 @@ static void move_place(const struct eio_kind *k, void *what, struct eio_place *p
 	const struct etier *src = &sp->e->tier[m->src_tier], *dst = &sp->e->tier[m->dst_tier];
 
 	p->write = m->kind == HAWK_MOVE_WRITE;
-	p->fd = p->write ? dst->fd : src->fd;
+	p->t = &sp->e->tier[p->write ? m->dst_tier : m->src_tier];
 	p->mem = p->write ? src->base + m->src_off : dst->base + m->dst_off;
 	p->off = p->write ? dst->data_off + m->dst_off : src->data_off + m->src_off;
 	p->bytes = sp->geo.block_bytes;
@@ -45,14 +48,16 @@ static void move_done(const struct eio_kind *k, void *what, s32 res)
 	bool read = m->kind == HAWK_MOVE_READ;
 	struct etier *flash = &e->tier[read ? m->src_tier : m->dst_tier];
 
-	if (read && ((const struct moves *)k)->d)
-		hawk_pace_done(hawk_engine_pace(e->engine), ((const struct moves *)k)->d,
+	if (read && ((struct moves *)k)->paced)
+		hawk_pace_done(hawk_engine_pace(e->engine), &((struct moves *)k)->d,
 			       HAWK_PACE_FLASH, m->src_tier, bytes, now_ns());
 	m->result = res;
 	if (!m->result && read && m->crc !=
 	    hawk_crc32c(e->tier[m->dst_tier].base + m->dst_off, bytes))
 		m->result = -EILSEQ;
-	if (m->result)
+	if (m->result == -ECANCELED)
+		;	/* it was not made */
+	else if (m->result)
 		flash_failed(flash, !read, m->result);
 	else
 		flash_works(flash, !read, bytes);
@@ -117,53 +122,102 @@ static void reads_begin(struct espace *sp, const struct hawk_plan *plan, struct 
 				       &wait);
 }
 
-static void run(struct espace *sp, struct hawk_plan *plan, struct hawk_delivery *d)
+static bool has_reads(const struct hawk_plan *plan)
 {
-	struct moves moves = { { move_place, move_done }, sp, d };
-	struct eio *io = NULL;
-	bool wrote = false;
 	u32 i;
 
-	for (i = 0; i < plan->n; i++) {
+	for (i = 0; i < plan->n; i++)
+		if (plan->move[i].kind == HAWK_MOVE_READ)
+			return true;
+	return false;
+}
+
+static void moves_over(const struct eio_kind *k)
+{
+	struct moves *moves = (struct moves *)k;
+
+	if (moves->paced)
+		hawk_pace_end(hawk_engine_pace(k->sp->e->engine), &moves->d, now_ns());
+	free(moves);
+}
+
+/* The moves go one by one where there is no memory for more. */
+static void run_singly(struct espace *sp, struct hawk_plan *plan)
+{
+	struct moves one = { .kind = { move_place, move_done, NULL, sp } };
+	u32 i;
+
+	for (i = 0; i < plan->n; i++)
+		if (prepare(sp, &plan->move[i]))
+			eio_queue(NULL, &one.kind, &plan->move[i]);
+}
+
+static int run_together(struct espace *sp, struct hawk_plan *plan, struct eio *io,
+			struct moves *moves, u64 deadline)
+{
+	u32 i, n = plan->n;
+	int ret;
+
+	memcpy(moves->move, plan->move, n * sizeof(*plan->move));
+	for (i = 0; i < n; i++)
+		if (prepare(sp, &moves->move[i]))
+			eio_queue(io, &moves->kind, &moves->move[i]);
+	ret = eio_finish(io, &moves->kind, deadline);
+	if (ret)
+		return ret;
+	for (i = 0; i < n; i++)
+		plan->move[i].result = moves->move[i].result;
+	moves_over(&moves->kind);
+	return 0;
+}
+
+static int run(struct espace *sp, struct hawk_plan *plan, bool paced, u64 deadline)
+{
+	struct moves *moves;
+	struct eio *io;
+	bool wrote = false;
+	int ret = 0;
+	u32 i;
+
+	if (!plan->n)
+		return 0;
+	for (i = 0; i < plan->n; i++)
 		wrote |= to_pool(sp, &plan->move[i]);
-		if (!prepare(sp, &plan->move[i]))
-			continue;
-		if (!io)
-			io = eio_take(sp->e);
-		eio_queue(io, &moves.kind, &plan->move[i]);
+	io = eio_take(sp->e);
+	moves = io ? malloc(sizeof(*moves) + plan->n * sizeof(*plan->move)) : NULL;
+	if (moves) {
+		*moves = (struct moves){ .kind = { move_place, move_done, moves_over, sp },
+					 .paced = paced && has_reads(plan) };
+		if (moves->paced)
+			reads_begin(sp, plan, &moves->d);
+		ret = run_together(sp, plan, io, moves, deadline);
+	} else {
+		if (io)
+			eio_finish(io, NULL, 0);
+		run_singly(sp, plan);
 	}
-	eio_finish(sp->e, io, &moves.kind);
 	if (wrote)
 		keeper_kick_commit(sp->e);
 	plan->n = 0;
+	return ret;
 }
 
 /**
  * plan_run() - make the moves of a plan of @sp and empty it
+ * @deadline: when to wait no longer, CLOCK_MONOTONIC ns, 0: never
  *
- * The moves keep their results until the plan is filled again.
+ * Return: 0: the moves keep their results until the plan is filled again; -ETIME: some are
+ * still under way.
  */
-void plan_run(struct espace *sp, struct hawk_plan *plan)
+int plan_run(struct espace *sp, struct hawk_plan *plan, u64 deadline)
 {
-	struct hawk_delivery d;
-	bool reads = false;
-	u32 i;
-
-	for (i = 0; i < plan->n; i++)
-		reads |= plan->move[i].kind == HAWK_MOVE_READ;
-	if (!reads) {
-		run(sp, plan, NULL);
-		return;
-	}
-	reads_begin(sp, plan, &d);
-	run(sp, plan, &d);
-	hawk_pace_end(hawk_engine_pace(sp->e->engine), &d, now_ns());
+	return run(sp, plan, true, deadline);
 }
 
 /* The same of moves that nobody waits for: others need not keep off the drive. */
 void plan_run_idle(struct espace *sp, struct hawk_plan *plan)
 {
-	run(sp, plan, NULL);
+	run(sp, plan, false, 0);
 }
 
 /* Hands the moves back untried. */

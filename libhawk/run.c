@@ -34,7 +34,7 @@ void run_pass(struct run *r)
 
 /**
  * run_step() - after a pass that left items unfinished
- * Return: 0: look again; -ETIME: the deadline has passed, nothing was moved;
+ * Return: 0: look again; -ETIME: the deadline has passed, moves may be under way;
  * -EAGAIN: there is nothing to move and nothing to wait for.
  */
 int run_step(struct run *r)
@@ -47,8 +47,7 @@ int run_step(struct run *r)
 			plan_cancel(e, &r->plan);
 			return -ETIME;
 		}
-		plan_run(r->kv->sp, &r->plan);
-		return 0;
+		return plan_run(r->kv->sp, &r->plan, r->b->deadline_ns);
 	}
 	ret = moved_wait(e, r->seen, r->b->deadline_ns);
 	if (ret == -EAGAIN && embed_clean(e))

@@ -136,7 +136,7 @@ static int unshare_one(struct run *r, struct hawk_item *it)
 	} while ((ret == -EAGAIN && !step) || espace_grew(kv->sp, ret));
 	if (ret == -EAGAIN)
 		return step;
-	plan_run(kv->sp, &r->plan);	/* the copy */
+	plan_run(kv->sp, &r->plan, 0);	/* the copy */
 	if (ret)
 		return ret;
 	it->vt = vt;

@@ -128,5 +128,5 @@ void hawk_health_wrote(struct hawk_health *h, u64 now)
 	u64 old = hawk_load(&h->retry_at);
 
 	if (hawk_health_trial(h, now))
-		hawk_cas64(&h->retry_at, old, now + HAWK_PAUSE_MIN_NS);
+		(void)hawk_cas64(&h->retry_at, old, now + HAWK_PAUSE_MIN_NS);
 }
