@@ -121,7 +121,8 @@ void hawk_health_failed(struct hawk_mem *m, bool write, int err)
 {
 	struct gendisk *disk;
 
-	if (m->kind != HAWK_TIER_BLK || READ_ONCE(m->lost))
+	/* short of memory is the host, which says nothing of the drive */
+	if (m->kind != HAWK_TIER_BLK || READ_ONCE(m->lost) || err == -ENOMEM)
 		return;
 	disk = hawk_health_disk(m);
 	if (disk && test_bit(GD_DEAD, &disk->state)) {

@@ -250,22 +250,49 @@ int hawk_pool_mark_plain(struct hawk_mem *m, u64 size, u64 off)
 	return ret;
 }
 
-/* @pages of the records from chunk @chunk on: what the engine has to know of them. */
-static int hawk_pool_load_some(struct hawk_mem *m, u32 chunk, u32 pages)
+/* The records of chunks from @chunk on are in the buffer, @pages of them. */
+static void hawk_pool_load_pages(struct hawk_mem *m, u32 chunk, u32 pages)
 {
 	struct hawk_pool_file *p = m->pool;
 	u32 i, n = min(pages * HAWK_PAGE_RECORDS, m->chunks - chunk);
 	struct hawk_record r;
-	int ret;
 
-	mutex_lock(&p->headers.lock);
-	ret = hawk_pool_rw(m, &p->headers, 0, hawk_record_off(&p->super, chunk), pages, false, 0);
-	for (i = 0; !ret && i < n; i++)
+	lockdep_assert_held(&p->headers.lock);
+	for (i = 0; i < n; i++)
 		if (!hawk_record_decode(p->headers.mem + (size_t)i * HAWK_RECORD_BYTES,
 					hawk_pool_id(&p->super), chunk + i, &r))
 			hawk_pool_load(hawk_dev.engine, m->id, &r);
+}
+
+/*
+ * @pages of the records from chunk @chunk on: what the engine has to know of them.  If they
+ * cannot be read at once they are read one by one: a bad page costs its chunks, not the pool.
+ * Return: pages that cannot be read.
+ */
+static u32 hawk_pool_load_some(struct hawk_mem *m, u32 chunk, u32 pages)
+{
+	struct hawk_pool_file *p = m->pool;
+	u64 off = hawk_record_off(&p->super, chunk);
+	u32 i, bad = 0;
+	int ret;
+
+	mutex_lock(&p->headers.lock);
+	ret = hawk_pool_rw(m, &p->headers, 0, off, pages, false, 0);
+	if (!ret)
+		hawk_pool_load_pages(m, chunk, pages);
+	for (i = 0; ret && i < pages; i++, off += HAWK_POOL_PAGE, chunk += HAWK_PAGE_RECORDS) {
+		int err = hawk_pool_rw(m, &p->headers, 0, off, 1, false, 0);
+
+		if (!err) {
+			hawk_pool_load_pages(m, chunk, 1);
+			continue;
+		}
+		hawk_pool_failed(m, false, off, err);
+		hawk_pool_unread(hawk_dev.engine, m->id, chunk, HAWK_PAGE_RECORDS);
+		bad++;
+	}
 	mutex_unlock(&p->headers.lock);
-	return ret;
+	return bad;
 }
 
 /**
@@ -273,11 +300,11 @@ static int hawk_pool_load_some(struct hawk_mem *m, u32 chunk, u32 pages)
  * @m: its memory, not published yet; one without a pool is none of our business
  *
  * Context: in a call from user space; reads all records.
- * Return: 0; -EINTR: the caller is being killed; others of reading and writing.
+ * Return: 0; -EINTR: the caller is being killed; others of writing superblocks.
  */
 int hawk_pool_start(struct hawk_mem *m)
 {
-	u32 nr, n, pages = DIV_ROUND_UP(m->chunks, HAWK_PAGE_RECORDS);
+	u32 nr, n, bad = 0, pages = DIV_ROUND_UP(m->chunks, HAWK_PAGE_RECORDS);
 	struct hawk_pool_file *p = m->pool;
 	int ret;
 
@@ -292,10 +319,13 @@ int hawk_pool_start(struct hawk_mem *m)
 	ret = hawk_pool_open(hawk_dev.engine, m->id, &p->super, ktime_get_ns());
 	for (nr = 0; !ret && nr < pages; nr += n) {
 		n = min(pages - nr, HAWK_COMMIT_PAGES);
-		ret = hawk_pool_load_some(m, nr * HAWK_PAGE_RECORDS, n);
-		if (!ret && fatal_signal_pending(current))
+		bad += hawk_pool_load_some(m, nr * HAWK_PAGE_RECORDS, n);
+		if (fatal_signal_pending(current))
 			ret = -EINTR;
 	}
+	if (bad)
+		pr_warn("%pD4: whose %u chunks are cannot be read: their blocks are misses\n",
+			m->file, bad * HAWK_PAGE_RECORDS);
 	if (!ret)
 		hawk_pool_loaded(hawk_dev.engine, m->id);
 	return ret;

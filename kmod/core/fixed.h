@@ -16,7 +16,7 @@
 /* @a * @b, rounded down. */
 static inline u64 hawk_fx_mul(u64 a, u64 b)
 {
-	u64 ah = a >> 32, al = (u32)a, bh = b >> 32, bl = (u32)b, sum;
+	u64 ah = a >> 32, al = a & 0xffffffffu, bh = b >> 32, bl = b & 0xffffffffu, sum;
 
 	if (ah * bh >> 32)
 		return HAWK_FX_MAX;

@@ -71,6 +71,21 @@ exec "$root/tools/lab/hawk-lab" run --kernel "$kernel" --check-log --quiet --tim
 		dmsetup --noudevsync resume d1 >/dev/null
 		two; tell $? "a client killed meanwhile leaves nothing"
 
+		# a page of the records of a pool, 4096 bytes at 69632, cannot be read
+		fill() { build/tests/pool_fill dev: "$@" >/tmp/log 2>&1; }
+		reload && ctl flash format /dev/mapper/d0 --force && ctl --pool tier add-blk /dev/mapper/d0 && fill agents 96
+		tell $? "a pool with blocks"
+		reload; P=136
+		dmsetup --noudevsync suspend d0 && printf "0 $P linear /dev/nvme0n1 0\n$P 8 error\n$((P + 8)) $((SECTORS - P - 8)) linear /dev/nvme0n1 $((P + 8))\n" >/tmp/table &&
+			dmsetup --noudevsync load d0 /tmp/table && dmsetup --noudevsync resume d0
+		tell $? "a page of its records is bad"
+		ctl --pool tier add-blk /dev/mapper/d0; tell $? "it costs its chunks, not the pool"
+		dmesg | grep -q "whose 16 chunks are cannot be read"; tell $? "the log says so"
+		fill agents 96 check && said 1 right 0 95; tell $? "what is found is right"
+		fill others 96; tell $? "new blocks are kept"
+		reload; dmsetup --noudevsync suspend d0; dmsetup --noudevsync load d0 --table "$(linear 0)"; dmsetup --noudevsync resume d0
+		dd if=/dev/zero of=/dev/mapper/d0 bs=1M count=1 oflag=direct 2>/dev/null
+
 		# a full file system
 		slice 2 && mkfs.ext4 -q -F /dev/mapper/d2 32M && mount /dev/mapper/d2 /mnt && truncate -s 512M /mnt/kv
 		tell $? "a file system, and a sparse file larger than that"
