@@ -103,9 +103,10 @@ static inline struct look look_at(env *e, bool moves)
 	memset(&l, 0, sizeof(l));
 	l.tiers = tiers_of(e->ctl);
 	l.st = stats_of(e->fd);
-	/* Those are states, the members from @allocs on only ever grow. */
+	/* Those are states, as @chunks; the members from @allocs on only ever grow. */
 	memset(&l.st.allocs, 0, offsetof(struct hawk_stats, chunks) -
 	       offsetof(struct hawk_stats, allocs));
+	memset(&l.st.recovered, 0, sizeof(l.st) - offsetof(struct hawk_stats, recovered));
 	if (moves) {
 		l.st.resident = 0;
 		l.st.flash = 0;
