@@ -88,7 +88,7 @@ for kernel in ${HAWK_KERNELS:-6.1 6.12}; do
 
 	{
 		tools/lab/hawk-lab run --kernel "$kernel" --rdma --check-log --quiet $append \
-			--timeout "${HAWK_VM_TIMEOUT:-2400}" --env HAWK_KILL_N="${HAWK_KILL_N:-1000}" -- \
+			--log "build/kselftest-$kernel.log" --timeout "${HAWK_VM_TIMEOUT:-2400}" --env HAWK_KILL_N="${HAWK_KILL_N:-1000}" -- \
 			sh tests/kselftest/in-guest "$@" 2>&1
 		echo $? >"$tmp/rc"
 	} | renumber "$kernel"
