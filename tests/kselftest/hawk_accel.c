@@ -21,18 +21,23 @@
 #define LONG		(20 * 1000000000ull)
 #define STUCK_NS	1000000000ull	/* until a call gives up: long enough for it to have begun */
 
-static int param_set(const char *name, const char *value)
+static int file_set(const char *dir, const char *name, const char *value)
 {
 	char path[128];
 	int fd, ret;
 
-	snprintf(path, sizeof(path), "/sys/module/hawk_accel/parameters/%s", name);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	ret = write(fd, value, strlen(value)) < 0 ? -errno : 0;
 	close(fd);
 	return ret;
+}
+
+static int param_set(const char *name, const char *value)
+{
+	return file_set("/sys/module/hawk_accel/parameters", name, value);
 }
 
 static unsigned long param_get(const char *name)
@@ -50,16 +55,7 @@ static unsigned long param_get(const char *name)
 
 static int pace_set(const char *name, const char *value)
 {
-	char path[128];
-	int fd, ret;
-
-	snprintf(path, sizeof(path), "/sys/class/misc/hawk/pace/%s", name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, value, strlen(value)) < 0 ? -errno : 0;
-	close(fd);
-	return ret;
+	return file_set("/sys/class/misc/hawk/pace", name, value);
 }
 
 /* A block is more than may pass in a window of 10 ms, so one does in each. */
