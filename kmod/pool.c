@@ -31,8 +31,10 @@
 static int hawk_pool_buf_init(struct hawk_pool_buf *b, u32 pages)
 {
 	b->pages = pages;
-	b->mem = vzalloc((size_t)pages * HAWK_POOL_PAGE);
-	b->bv = kvmalloc_array(pages, sizeof(*b->bv), GFP_KERNEL);
+	/* the caller is told -ENOMEM, the log need not be */
+	b->mem = __vmalloc((size_t)pages * HAWK_POOL_PAGE,
+			   GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
+	b->bv = kvmalloc_array(pages, sizeof(*b->bv), GFP_KERNEL | __GFP_NOWARN);
 	return b->mem && b->bv ? 0 : -ENOMEM;
 }
 
