@@ -305,25 +305,35 @@ static u64 flash_room(const struct hawk_pace *p, u64 unit)
 	return p->flash_charged < max ? max - p->flash_charged : 0;
 }
 
+/*
+ * Least that lets @d begin one unit more: what it holds already was perhaps meant for
+ * smaller ones.
+ */
+static u64 to_unit(const struct hawk_delivery *d, u32 k)
+{
+	return d->unit[k] - (d->room[k] - whole(d->room[k], d->unit[k]));
+}
+
 /* Share @room bytes at most out to @d.  Return: how much it got. */
 static u64 give(struct hawk_pace *p, struct hawk_delivery *d, u64 room, u64 most_bytes)
 {
-	u64 sum = 0, n;
+	u64 sum = 0, n, unit;
 	u32 k;
 
 	for (k = 0; k < HAWK_PACE_KINDS; k++) {
 		if (!d->want[k])
 			continue;
+		unit = to_unit(d, k);
 		n = least(least(room, most_bytes), d->want[k]);
 		/* what is left of it is gone into debt for */
-		n = p->credit > 0 ? least(n, most(p->credit, d->unit[k])) : 0;
+		n = p->credit > 0 ? least(n, most(p->credit, unit)) : 0;
 		if (k == HAWK_PACE_FLASH)
-			n = least(n, flash_room(p, d->unit[k]));
+			n = least(n, flash_room(p, unit));
 		/* larger than the window: alone */
-		if (n < d->unit[k] && !p->charged && !p->ended && most_bytes >= d->unit[k] &&
-		    p->credit > 0)
-			n = d->unit[k];
-		n = whole(n, d->unit[k]);
+		if (n < unit && p->charged == d->room[0] + d->room[1] && !p->ended &&
+		    most_bytes >= unit && p->credit > 0)
+			n = unit;
+		n = n < unit ? 0 : unit + whole(n - unit, d->unit[k]);
 		d->want[k] -= n;
 		d->room[k] += n;
 		d->charge[k] += n;
@@ -365,7 +375,7 @@ static bool spent(const struct hawk_delivery *d)
 	u32 k;
 
 	for (k = 0; k < HAWK_PACE_KINDS; k++)
-		if (d->want[k] && d->deficit >= d->unit[k])
+		if (d->want[k] && d->deficit >= to_unit(d, k))
 			return false;
 	return true;
 }
@@ -376,8 +386,8 @@ static bool link_full(const struct hawk_pace *p, const struct hawk_delivery *d)
 	u32 k;
 
 	for (k = 0; k < HAWK_PACE_KINDS; k++)
-		if (d->want[k] && d->deficit >= d->unit[k] &&
-		    (k == HAWK_PACE_DRAM || flash_room(p, d->unit[k]) >= d->unit[k]))
+		if (d->want[k] && d->deficit >= to_unit(d, k) &&
+		    (k == HAWK_PACE_DRAM || flash_room(p, to_unit(d, k)) >= to_unit(d, k)))
 			return true;
 	return false;
 }
@@ -558,7 +568,19 @@ static struct hawk_meter *meter_of(struct hawk_pace *p, u32 kind, u32 tier)
 	return kind == HAWK_PACE_DRAM ? &p->dram : &p->tier[tier];
 }
 
-/* Somebody wants more than the link takes: whatever is under way may wait for it. */
+/*
+ * @d got @got of @ask that it could use, of @left: does it want more than the link takes?
+ * Copies that keep to the pace of flash do not, nor reads that have enough before them in
+ * the drives' queues.
+ */
+static bool is_link_short(const struct hawk_pace *p, u32 kind, u64 unit, u64 left, u64 ask, u64 got)
+{
+	if (got >= ask && (ask >= left || kind == HAWK_PACE_DRAM))
+		return false;
+	return kind == HAWK_PACE_DRAM || ask < left || flash_room(p, unit) >= unit;
+}
+
+/* Whatever is under way may wait for the link, too. */
 static void link_short(struct hawk_pace *p)
 {
 	u32 t;
@@ -603,7 +625,7 @@ u64 hawk_pace_take(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u32 t
 	got = whole(ask, unit);
 	if (got && has_cap(p, d))
 		got = link_take(p, d, kind, unit, got, held_back(d, kind) ? got : most_left, wait_ns);
-	if (has_cap(p, d) && got < whole(left, unit))
+	if (has_cap(p, d) && is_link_short(p, kind, unit, whole(left, unit), whole(ask, unit), got))
 		link_short(p);
 	if (left)
 		note_wait(d, kind, got, whole(ask, unit), now);
@@ -655,6 +677,28 @@ void hawk_pace_done(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u32 
 	hawk_unlock(&p->lock);
 }
 
+/* Of what was shared out to it and not taken, @bytes. */
+static void give_back(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u64 bytes)
+{
+	p->charged -= bytes;
+	p->credit += bytes;
+	p->flash_charged -= kind == HAWK_PACE_FLASH ? bytes : 0;
+	d->charge[kind] -= bytes;
+	d->room[kind] -= bytes;
+}
+
+/* Less is left of it: it neither keeps nor waits for more. */
+static void want_less(struct hawk_pace *p, struct hawk_delivery *d, u32 kind)
+{
+	if (d->room[kind] > d->left[kind])
+		give_back(p, d, kind, d->room[kind] - d->left[kind]);
+	d->want[kind] = least(d->want[kind], d->left[kind] - d->room[kind]);
+	if (d->want[kind] && d->want[kind] < to_unit(d, kind))
+		d->want[kind] = 0;
+	if (!d->want[HAWK_PACE_FLASH] && !d->want[HAWK_PACE_DRAM])
+		link_del(p, d);
+}
+
 void hawk_pace_skip(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u32 tier, u64 bytes,
 		    bool taken, u64 now)
 {
@@ -671,6 +715,7 @@ void hawk_pace_skip(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u32 
 		d->left[kind] -= bytes;
 		if (kind == HAWK_PACE_FLASH)
 			d->left_tier[tier] -= bytes;
+		want_less(p, d, kind);
 	}
 	open_less(p, d, kind, tier, bytes);
 	share_out(p);
@@ -705,27 +750,15 @@ void hawk_pace_begin(struct hawk_pace *p, struct hawk_delivery *d,
 	hawk_unlock(&p->lock);
 }
 
-/* What was shared out to it and not taken. */
-static void give_back(struct hawk_pace *p, struct hawk_delivery *d)
-{
-	u32 k;
-
-	for (k = 0; k < HAWK_PACE_KINDS; k++) {
-		p->charged -= d->room[k];
-		p->credit += d->room[k];
-		p->flash_charged -= k == HAWK_PACE_FLASH ? d->room[k] : 0;
-		d->charge[k] -= d->room[k];
-		d->room[k] = 0;
-	}
-}
 
 /* What it has under way ends unseen: it may still pass the link. */
 static void end_open(struct hawk_pace *p, struct hawk_delivery *d, u64 now)
 {
 	u64 out;
-	u32 t;
+	u32 k, t;
 
-	give_back(p, d);
+	for (k = 0; k < HAWK_PACE_KINDS; k++)
+		give_back(p, d, k, d->room[k]);
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		out = d->open_tier[t] - d->left_tier[t];
 		if (out) {

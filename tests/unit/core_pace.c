@@ -412,6 +412,63 @@ static void odd_sizes(void **state)
 	model_free(m);
 }
 
+/*
+ * A host that begins whole runs of neighbours asks for units of ever other sizes: what was
+ * shared out to it for smaller ones must not be in the way of a larger one.
+ */
+static void sizes_one(u64 rng, u32 link_mb, bool dram)
+{
+	struct hawk_pace_tune t;
+	struct hawk_pace_load load = { .link = true };
+	u64 now = base, end, wait, left[HAWK_PACE_KINDS], unit[] = { 0, UNIT }, got, want;
+	struct hawk_delivery d;
+	struct hawk_pace p;
+	u32 k;
+
+	hawk_pace_init(&p);
+	hawk_pace_tuned(&p, &t, NULL);
+	t.link_mb_per_s = link_mb;
+	assert_int_equal(hawk_pace_tune(&p, &t), 0);
+	load.flash[0] = 32 * p.window / UNIT * UNIT;
+	load.dram = dram ? load.flash[0] : 0;
+	left[HAWK_PACE_FLASH] = load.flash[0];
+	left[HAWK_PACE_DRAM] = load.dram;
+	/* this host wastes half of the time: it waits for one kind while the other could go on */
+	end = now + 4 * 32 * (1 + dram) * (u64)HAWK_PACE_WINDOW_NS;
+	hawk_pace_begin(&p, &d, &load, NULL, now);
+	while (left[0] + left[1]) {
+		k = !left[HAWK_PACE_FLASH] || (left[HAWK_PACE_DRAM] && host_below(&rng, 2));
+		/* a run that could not begin is asked for again */
+		if (!unit[HAWK_PACE_FLASH])
+			unit[HAWK_PACE_FLASH] = (1 + host_below(&rng, p.window / 16 / UNIT)) * UNIT;
+		if (unit[k] > left[k])
+			unit[k] = left[k];
+		want = k == HAWK_PACE_FLASH || left[k] < 4 * UNIT ? unit[k] : 4 * UNIT;
+		got = hawk_pace_take(&p, &d, k, 0, unit[k], want, now, &wait);
+		now += got ? 1000 : wait;
+		if (now > end)
+			fail_msg("link %u: %llu of flash, %llu of DRAM left, units of %llu", link_mb,
+				 (unsigned long long)left[0], (unsigned long long)left[1],
+				 (unsigned long long)unit[0]);
+		if (!got)
+			continue;
+		hawk_pace_done(&p, &d, k, 0, got, now);
+		left[k] -= got;
+		unit[HAWK_PACE_FLASH] = k == HAWK_PACE_FLASH ? 0 : unit[HAWK_PACE_FLASH];
+	}
+	hawk_pace_end(&p, &d, now);
+	hawk_pace_fini(&p);
+}
+
+static void units_of_all_sizes(void **state)
+{
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 80; i++)
+		sizes_one(i + 1, 200 + 150 * i, i % 2);
+}
+
 /* ---- in turn ---- */
 
 static void fair_in_bytes(void **state)
@@ -521,6 +578,31 @@ static void cancel_gives_back(void **state)
 	}
 }
 
+/* What is skipped - its tier was lost - holds no room, and none is kept back for it. */
+static void skip_gives_back(void **state)
+{
+	struct hawk_pace_load load = { .flash = { 64 * UNIT, 4 * UNIT }, .link = true };
+	struct model *m = model_new(2500, 12000, 3000);
+	struct hawk_delivery d[20];
+	u64 now = now_of(m), got, wait;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 20; i++) {
+		hawk_pace_begin(&m->p, &d[i], &load, &m->counts, now);
+		got = hawk_pace_take(&m->p, &d[i], HAWK_PACE_FLASH, 0, UNIT, UNIT, now, &wait);
+		if (got)
+			hawk_pace_done(&m->p, &d[i], HAWK_PACE_FLASH, 0, got, now);
+		hawk_pace_skip(&m->p, &d[i], HAWK_PACE_FLASH, 0, 64 * UNIT - got, false, now);
+		hawk_pace_skip(&m->p, &d[i], HAWK_PACE_FLASH, 1, 4 * UNIT, false, now);
+		assert_int_equal(m->p.charged, 0);
+		assert_int_equal(m->p.nwaiting, 0);
+	}
+	for (i = 0; i < 20; i++)
+		hawk_pace_end(&m->p, &d[i], now);
+	model_free(m);
+}
+
 /* Eight threads, with one clock that all of them move. */
 static struct hawk_pace shared;
 static u64 shared_now = 1;
@@ -619,6 +701,23 @@ static void follows_the_drive(void **state)
 	}
 	hawk_pace_tuned(&m->p, &t, &got);
 	assert_in_range(got.flash_mb_per_s[0], 2500, 3100);
+	model_free(m);
+}
+
+/* So it does while DRAM waits for it: that is no sign of a link that is short. */
+static void follows_it_when_paced(void **state)
+{
+	struct model *m = model_new(2000, 12000, 25000);
+	struct hawk_pace_measured got;
+	struct hawk_pace_tune t;
+
+	(void)state;
+	warm(m);
+	m->drive[0].mb = 400;
+	model_add(m, 400 * MIB, 400 * MIB, 0, m->step);
+	run_all(m);
+	hawk_pace_tuned(&m->p, &t, &got);
+	assert_in_range(got.flash_mb_per_s[0], 380, 440);
 	model_free(m);
 }
 
@@ -722,12 +821,15 @@ int main(void)
 		cmocka_unit_test(no_flash_no_pacing),
 		cmocka_unit_test(cap_holds),
 		cmocka_unit_test(odd_sizes),
+		cmocka_unit_test(units_of_all_sizes),
 		cmocka_unit_test(fair_in_bytes),
 		cmocka_unit_test(urgent_first),
 		cmocka_unit_test(deadline_first),
 		cmocka_unit_test(cancel_gives_back),
+		cmocka_unit_test(skip_gives_back),
 		cmocka_unit_test(threads),
 		cmocka_unit_test(follows_the_drive),
+		cmocka_unit_test(follows_it_when_paced),
 		cmocka_unit_test(estimates),
 		cmocka_unit_test(in_time),
 		cmocka_unit_test(tunables),
