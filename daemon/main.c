@@ -120,6 +120,7 @@ static int start_kv(struct daemon *d)
 		.dtype = d->opt.kv_type,
 		.max_seqs = d->opt.max_seqs,
 		.no_cache = d->opt.no_cache,
+		.reload_always = d->opt.reload_always,
 		.exec = d->exec,
 	};
 	int ret;

@@ -31,6 +31,8 @@ static const char usage[] =
 	"  --block-tokens N        tokens of a block (default 16)\n"
 	"  --kv-dtype TYPE         f16 or f32 (default f16)\n"
 	"  --no-cache              reuse nothing across requests, for comparison\n"
+	"  --reload WHEN           take cached blocks from flash: cheaper (default: if that\n"
+	"                          is quicker than to compute them) or always\n"
 	"\n"
 	"Scheduling\n"
 	"  --max-seqs N            sequences that run at once (default 16)\n"
@@ -66,6 +68,7 @@ enum {
 	OPT_BLOCK,
 	OPT_DTYPE,
 	OPT_NO_CACHE,
+	OPT_RELOAD,
 	OPT_SEQS,
 	OPT_BATCH,
 	OPT_CHUNK,
@@ -93,6 +96,7 @@ static const struct option longopts[] = {
 	{ "block-tokens", required_argument, NULL, OPT_BLOCK },
 	{ "kv-dtype", required_argument, NULL, OPT_DTYPE },
 	{ "no-cache", no_argument, NULL, OPT_NO_CACHE },
+	{ "reload", required_argument, NULL, OPT_RELOAD },
 	{ "max-seqs", required_argument, NULL, OPT_SEQS },
 	{ "batch-tokens", required_argument, NULL, OPT_BATCH },
 	{ "chunk", required_argument, NULL, OPT_CHUNK },
@@ -139,6 +143,16 @@ static int parse_dtype(const char *s, enum exec_kv_type *out)
 	return 0;
 }
 
+static int parse_reload(const char *s, bool *always)
+{
+	*always = !strcmp(s, "always");
+	if (!*always && strcmp(s, "cheaper")) {
+		fprintf(stderr, "hawkd: --reload: \"%s\" is not cheaper or always\n", s);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int parse_number(struct options *o, int opt, const char *name, const char *arg)
 {
 	uint32_t mib;
@@ -176,6 +190,7 @@ static int parse_one(struct options *o, int opt, const char *name, const char *a
 	case OPT_NO_CACHE: o->no_cache = true; break;
 	case OPT_NO_SPARSE: o->no_sparse = true; break;
 	case OPT_JSON: o->json = true; break;
+	case OPT_RELOAD: return parse_reload(arg, &o->reload_always);
 	case OPT_DTYPE: return parse_dtype(arg, &o->kv_type);
 	default: return parse_number(o, opt, name, arg);
 	}

@@ -31,6 +31,7 @@ struct options {
 	bool pin;
 	bool no_cache;
 	bool no_sparse;
+	bool reload_always;
 	bool json;
 };
 

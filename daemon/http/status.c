@@ -100,6 +100,34 @@ static void print_kv(const struct kv_stat *ks, FILE *f)
 		    "Allocations refused for want of room.");
 }
 
+static void print_reloads(const struct kv_stat *ks, FILE *f)
+{
+	static const char *const choice[KV_CHOICES] = { "reload", "recompute", "trial" };
+	const struct hawk_stats *s = &ks->space;
+	unsigned int i;
+
+	metrics_head(f, "hawkd_kv_reload_choices_total", "counter",
+		     "Cached prefixes with blocks on flash: all brought (reload), some computed "
+		     "instead (recompute), all brought although it seemed slower (trial).");
+	for (i = 0; i < KV_CHOICES; i++)
+		fprintf(f, "hawkd_kv_reload_choices_total{choice=\"%s\"} %llu\n", choice[i],
+			(unsigned long long)ks->reload[i]);
+	print_value(f, "hawkd_kv_reloads_late_total", "counter", ks->reload_late,
+		    "Reloads that missed their deadline; what was missing was computed.");
+	print_value(f, "hawkd_kv_left_tokens_total", "counter", ks->left_tokens,
+		    "Prompt tokens on flash that were computed because that is quicker.");
+	print_value(f, "hawkd_kv_prefill_phases_total", "counter", ks->phases,
+		    "Times that the KV device was told that prefill runs.");
+	print_value(f, "hawkd_kv_promoted_blocks_total", "counter", s->promoted,
+		    "Blocks copied to a host tier during prefill.");
+	print_value(f, "hawkd_kv_promotions_canceled_total", "counter", s->promote_canceled,
+		    "Promotions given up for want of room or because others waited.");
+	print_value(f, "hawkd_kv_paced_waits_total", "counter", s->paced_waits,
+		    "Times that a reload waited for its turn.");
+	metrics_head(f, "hawkd_kv_paced_wait_seconds_total", "counter", "How long they did.");
+	fprintf(f, "hawkd_kv_paced_wait_seconds_total %.9f\n", s->paced_wait_ns / 1e9);
+}
+
 static void print_tiers(const struct kv_stat *ks, FILE *f)
 {
 	static const struct {
@@ -154,8 +182,11 @@ enum MHD_Result status_metrics(struct call *c)
 		    "Sequences admitted or being admitted.");
 	print_value(f, "hawkd_queued_requests", "gauge", ss.queued,
 		    "Requests that wait for admission.");
+	print_value(f, "hawkd_prefill_tokens_per_second", "gauge", ss.prefill_rate,
+		    "Rate at which prompts are computed, 0: not known yet.");
 	if (kv_get_stat(c->h->cfg.kv, &ks) == 0) {
 		print_kv(&ks, f);
+		print_reloads(&ks, f);
 		print_tiers(&ks, f);
 		print_value(f, "hawkd_kv_unreadable_blocks_total", "counter", ks.reload_failed,
 			    "Cached prefixes cut short because a block could not be read back.");

@@ -79,6 +79,7 @@ static int kv_survey_tiers(struct kv *kv, uint64_t *host, uint64_t *all, char er
 	ret = hawk_device_query(kv->dev, &q);
 	if (ret)
 		return kv_fail(err, ret, "cannot query the KV device: %s", hawk_strerror_last());
+	kv->features = q.features;
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		if (!(q.tiers & (1u << t)))
 			continue;
@@ -159,6 +160,7 @@ static int kv_set_geometry(struct kv *kv, const struct kv_config *cfg, char err[
 	kv->planes = cfg->planes;
 	kv->token_bytes = cfg->block_payload / cfg->planes / cfg->block_tokens;
 	kv->no_cache = cfg->no_cache;
+	kv->reload_always = cfg->reload_always;
 	kv->exec = cfg->exec;
 	kv->centroid_bytes = cfg->exec ? exec_centroid_bytes(cfg->exec) : 0;
 	kv->next_seq = 1;
@@ -229,6 +231,23 @@ int kv_draft_open(struct kv *kv, uint32_t slots, struct hawk_drafts **d)
 	return hawk_draft_open(kv->space, &p, d);
 }
 
+static uint64_t kv_counted(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static void kv_get_reload_stat(const struct kv *kv, struct kv_stat *st)
+{
+	unsigned int i;
+
+	st->reload_failed = kv_counted(&kv->reload_failed);
+	st->reload_late = kv_counted(&kv->reload_late);
+	st->left_tokens = kv_counted(&kv->left_tokens);
+	st->phases = kv_counted(&kv->phases);
+	for (i = 0; i < KV_CHOICES; i++)
+		st->reload[i] = kv_counted(&kv->reload[i]);
+}
+
 int kv_get_stat(struct kv *kv, struct kv_stat *st)
 {
 	struct hawk_query q = { .size = sizeof(q) };
@@ -239,7 +258,7 @@ int kv_get_stat(struct kv *kv, struct kv_stat *st)
 	st->block_bytes = kv->block_bytes;
 	st->block_tokens = kv->block_tokens;
 	st->capacity_blocks = kv->capacity_blocks;
-	st->reload_failed = atomic_load_explicit(&kv->reload_failed, memory_order_relaxed);
+	kv_get_reload_stat(kv, st);
 	st->space.size = sizeof(st->space);
 	ret = hawk_kv_stats(kv->space, &st->space);
 	if (ret)

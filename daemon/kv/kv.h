@@ -54,6 +54,7 @@
  * @dtype: tag of the element type for the space
  * @max_seqs: sequences that are open at one time at most
  * @no_cache: never look up or publish a block
+ * @reload_always: take all that is cached, also where computing it would be quicker
  * @exec: makes centroids, for sparse sequences; NULL: there are none
  */
 struct kv_config {
@@ -67,10 +68,27 @@ struct kv_config {
 	uint32_t dtype;
 	uint32_t max_seqs;
 	bool no_cache;
+	bool reload_always;
 	const struct exec *exec;
 };
 
 struct kv;
+
+/**
+ * struct kv_reload - what taking the cached prefix of a sequence from flash was like
+ * @tokens_per_s: at which prompts are computed, 0: not known
+ * @urgent: before reloads of others
+ * @estimate_ns: time that the device expected it to take, nanoseconds
+ * @ns: time that it took, nanoseconds
+ * @batches: times that blocks were asked for of which some were on flash
+ */
+struct kv_reload {
+	uint32_t tokens_per_s;
+	bool urgent;
+	uint64_t estimate_ns;
+	uint64_t ns;
+	uint32_t batches;
+};
 
 /**
  * struct kv_seq - the blocks of one sequence
@@ -100,6 +118,7 @@ struct kv;
  * @tokens_dram: tokens of @n_shared that were in a host tier
  * @tokens_flash: tokens of @n_shared that were reloaded
  * @tokens_skipped: tokens of @n_shared that were not needed
+ * @reload: how those of flash came
  * @root: what keys start from
  */
 struct kv_seq {
@@ -132,6 +151,7 @@ struct kv_seq {
 	uint32_t tokens_dram;
 	uint32_t tokens_flash;
 	uint32_t tokens_skipped;
+	struct kv_reload reload;
 	uint8_t root[KV_KEY_BYTES];
 };
 
@@ -163,6 +183,8 @@ int kv_root(const struct kv *kv, const void *tenant, size_t len, uint8_t root[KV
  * @root: from kv_root()
  * @sparse: what its tokens attend to, with a window of @block_tokens of &struct
  *	kv_config at least; NULL: to all
+ * @tokens_per_s: at which prompts are computed now, 0: not known
+ * @urgent: nothing else is to be computed meanwhile, so its reload goes first
  */
 struct kv_need {
 	const int32_t *tokens;
@@ -172,6 +194,8 @@ struct kv_need {
 	uint32_t n_ops;
 	const uint8_t *root;
 	const struct exec_sparse *sparse;
+	uint32_t tokens_per_s;
+	bool urgent;
 };
 
 /**
@@ -179,9 +203,9 @@ struct kv_need {
  * @need: not used after the call
  * @err: on failure, the cause in words
  *
- * Blocks of the longest cached prefix are reloaded where needed and pinned; at
- * least the last prompt token is left to compute, because its logits are needed.
- * Waits for I/O, bounded by KV_DEADLINE_NS.
+ * Blocks of the longest cached prefix are reloaded where needed and pinned, as far as that
+ * is quicker than to compute them (kv_reload.c); at least the last prompt token is left to
+ * compute, because its logits are needed.  Waits for I/O, bounded by KV_DEADLINE_NS.
  *
  * Return: 0; -EOPNOTSUPP sparse, but there is nobody to make centroids; -EINVAL a
  * window shorter than a block; -E2BIG more
@@ -246,6 +270,23 @@ void kv_seq_close(struct kv *kv, struct kv_seq *s);
  */
 int kv_draft_open(struct kv *kv, uint32_t slots, struct hawk_drafts **d);
 
+/* What was done about cached blocks of which some were on flash. */
+enum kv_choice {
+	KV_RELOAD,    /* all were brought */
+	KV_RECOMPUTE, /* some are computed, that is quicker */
+	KV_TRIAL,     /* all were brought although it seemed slower, to know whether it is */
+	KV_CHOICES
+};
+
+/**
+ * kv_phase() - prompts are being computed, or no more
+ * @until_ns: CLOCK_MONOTONIC, ns, when that ends at the latest; 0: it has ended
+ *
+ * Meanwhile the device copies blocks to DRAM that were read from flash (hawk_phase(3)).
+ * Does no I/O.
+ */
+void kv_phase(struct kv *kv, uint64_t until_ns);
+
 /**
  * struct kv_stat - for /metrics and /health
  * @block_bytes: bytes of a block
@@ -255,6 +296,10 @@ int kv_draft_open(struct kv *kv, uint32_t slots, struct hawk_drafts **d);
  * @n_tiers: entries in @tier
  * @tier: tiers of the device
  * @reload_failed: cached blocks that could not be read back
+ * @reload: batches of blocks of which some were on flash, by enum kv_choice
+ * @reload_late: of these that did not come in time, so that the rest was computed
+ * @left_tokens: prompt tokens on flash that were computed because that was quicker
+ * @phases: times that the device was told that prefill runs
  */
 struct kv_stat {
 	uint32_t block_bytes;
@@ -264,6 +309,10 @@ struct kv_stat {
 	uint32_t n_tiers;
 	struct hawk_tier_info tier[HAWK_TIERS_MAX];
 	uint64_t reload_failed;
+	uint64_t reload[KV_CHOICES];
+	uint64_t reload_late;
+	uint64_t left_tokens;
+	uint64_t phases;
 };
 
 int kv_get_stat(struct kv *kv, struct kv_stat *st);

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "clock.h"
-#include "log.h"
 
 bool kv_seq_hides(const struct kv *kv, const struct kv_seq *s, uint32_t i, uint32_t start)
 {
@@ -57,18 +56,40 @@ static void kv_fill_keys(struct kv *kv, const struct kv_seq *s, const struct kv_
 }
 
 /*
- * Look up a batch, remember where each block lies, then get it.  The lease
- * closes the window in which a block that was found could be dropped.
+ * Take the first @n of the blocks in @w that were found.
+ * Return: blocks taken, or a negative errno.
+ */
+static int kv_take_found(struct kv *kv, struct kv_seq *s, const struct kv_wanted *w, uint32_t n,
+			 struct hawk_opts *get)
+{
+	uint64_t since = clock_now_ns();
+	unsigned int prefix = 0;
+	int ret, stop = 0;
+	uint32_t i;
+
+	ret = hawk_get(kv->space, kv->items, n, get, &prefix);
+	if (ret < 0)
+		return ret;
+	for (i = 0; i < prefix; i++)
+		kv_seq_take(kv, s, w->block[i], &kv->items[i],
+			    kv->from_flash[i] ? KV_RELOADED : KV_SHARED);
+	if (prefix < n)
+		stop = kv->items[prefix].status;
+	kv_reload_done(kv, s, n, since, stop);
+	return stop == -ENOSPC || stop == -EDQUOT ? stop : (int)prefix;
+}
+
+/*
+ * Look up a batch, remember where each block lies, then get what is worth it.  The
+ * lease closes the window in which a block that was found could be dropped.
  * Return: blocks taken, or a negative errno.
  */
 static int kv_get_batch(struct kv *kv, struct kv_seq *s, const struct kv_wanted *w)
 {
-	struct hawk_opts look = { .flags = HAWK_BATCH_LEASE };
-	struct hawk_opts get = { .flags = HAWK_BATCH_PREFIX };
-	unsigned int prefix = 0;
+	struct hawk_opts look = { .flags = HAWK_BATCH_LEASE }, get = { 0 };
 	uint64_t lease = 0;
-	uint32_t i;
-	int found, ret, stop = 0;
+	uint32_t i, n;
+	int found, ret = 0;
 
 	kv_fill_keys(kv, s, w, w->n);
 	found = hawk_lookup(kv->space, kv->items, w->n, &look, &lease);
@@ -81,25 +102,12 @@ static int kv_get_batch(struct kv *kv, struct kv_seq *s, const struct kv_wanted 
 				    !(kv->host_tiers & (1u << HAWK_VT_TIER(vt)));
 	}
 	kv_fill_keys(kv, s, w, found);
-	get.deadline_ns = clock_now_ns() + KV_DEADLINE_NS;
-	ret = hawk_get(kv->space, kv->items, found, &get, &prefix);
+	n = kv_reload_plan(kv, s, found, &get);
+	if (n)
+		ret = kv_take_found(kv, s, w, n, &get);
 	if (lease)
 		hawk_lease_end(kv->space, lease);
-	if (ret < 0)
-		return ret;
-	for (i = 0; i < prefix; i++)
-		kv_seq_take(kv, s, w->block[i], &kv->items[i],
-			    kv->from_flash[i] ? KV_RELOADED : KV_SHARED);
-	if (prefix < (uint32_t)found)
-		stop = kv->items[prefix].status;
-	if (stop == -ENOSPC || stop == -EDQUOT)
-		return stop;
-	if (stop) {
-		atomic_fetch_add_explicit(&kv->reload_failed, 1, memory_order_relaxed);
-		log_warn("a cached KV block could not be read back (%s), recomputing from there",
-			 strerror(-stop));
-	}
-	return prefix;
+	return ret;
 }
 
 /* @stop: the first block that is needed to start at @start and not there, or @start */

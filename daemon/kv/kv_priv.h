@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* kv_priv.h - shared by kv.c (device), kv_seq.c (blocks of sequences),
- * kv_view.c (what they see), kv_sparse.c (what they attend to) and kv_cached.c (reuse) */
+ * kv_view.c (what they see), kv_sparse.c (what they attend to), kv_cached.c (reuse) and
+ * kv_reload.c (what of it is worth reading from flash) */
 #ifndef HAWKD_KV_PRIV_H
 #define HAWKD_KV_PRIV_H
 
@@ -10,6 +11,12 @@
 
 /* Longest wait for eviction writes or reloads of one batch. */
 #define KV_DEADLINE_NS 10000000000ull
+
+/* No reload has less: below that it is the system's scheduler that decides. */
+#define KV_RELOAD_MIN_NS 100000000ull
+
+/* Every so many reloads that would be too slow one is tried all the same. */
+#define KV_TRIAL_EVERY 16u
 
 /* Items of the batches that are built on the stack (4 KiB). */
 #define KV_STACK_ITEMS 64u
@@ -26,6 +33,9 @@ enum kv_block_state { KV_NONE, KV_SHARED, KV_RELOADED, KV_FILLING, KV_READY, KV_
  * @host_tiers: bit t set if tier t is a host tier
  * @exec: makes centroids, or NULL
  * @centroid_bytes: of a block; 0: none can be made
+ * @features: of the device, HAWK_FEAT_*
+ * @reload_always: never ask whether computing is quicker
+ * @slow: reloads in a row that were too slow; kv_seq_open() only
  * @model_id: of the space
  * @model, @dtype_name, @layout: what all keys cover, see &struct hawk_key_params
  */
@@ -45,11 +55,18 @@ struct kv {
 	bool no_cache;
 	const struct exec *exec;
 	size_t centroid_bytes;
+	uint64_t features;
+	bool reload_always;
+	uint32_t slow;
 	uint64_t model_id;
 	char *model;
 	char *dtype_name;
 	char *layout;
 	_Atomic uint64_t reload_failed;
+	_Atomic uint64_t reload[KV_CHOICES];
+	_Atomic uint64_t reload_late;
+	_Atomic uint64_t left_tokens;
+	_Atomic uint64_t phases;
 };
 
 /**
@@ -60,6 +77,29 @@ struct kv {
  * Return: 0 or a negative errno.
  */
 int kv_seq_get_cached(struct kv *kv, struct kv_seq *s, uint32_t n_max);
+
+/* kv_count() - add to one of @kv's counters */
+static inline void kv_count(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+/**
+ * kv_reload_plan() - how many of the blocks in @kv->items are worth taking
+ * @n: cached blocks of a prompt in order, by key; @kv->from_flash tells where they lie
+ * @get: flags and deadline are set
+ *
+ * Return: so many from the first on; the rest is quicker computed.
+ */
+uint32_t kv_reload_plan(struct kv *kv, struct kv_seq *s, uint32_t n, struct hawk_opts *get);
+
+/**
+ * kv_reload_done() - they were asked for
+ * @n: how many
+ * @since: when, clock_now_ns()
+ * @status: why one did not come, or 0
+ */
+void kv_reload_done(struct kv *kv, struct kv_seq *s, uint32_t n, uint64_t since, int status);
 
 /* kv_seq_let_go() - unpin blocks [@first, @end) of @s; those that are nobody's end */
 void kv_seq_let_go(struct kv *kv, struct kv_seq *s, uint32_t first, uint32_t end);

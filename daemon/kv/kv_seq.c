@@ -85,6 +85,8 @@ static int kv_seq_init(struct kv *kv, struct kv_seq *s, const struct kv_need *ne
 	}
 	kv_seq_layout(kv, s, mem);
 	memcpy(s->root, need->root, KV_KEY_BYTES);
+	s->reload.tokens_per_s = need->tokens_per_s;
+	s->reload.urgent = need->urgent;
 	if (s->n_ops)
 		memcpy(s->op, need->ops, s->n_ops * sizeof(*s->op));
 	s->n_key_ops = hist_key_ops(s->op, s->n_ops, s->key_op);

@@ -60,6 +60,10 @@ static const struct {
 	[H_TPOT] = { "hawkd_tpot_seconds", "Mean gap between the tokens of a request." },
 	[H_ITL] = { "hawkd_itl_seconds", "Each gap between two tokens of a request." },
 	[H_STEP] = { "hawkd_step_seconds", "One executor step." },
+	[H_RELOAD] = { "hawkd_reload_seconds",
+		       "Reload of a request's cached KV of which some was on flash." },
+	[H_RELOAD_ESTIMATE] = { "hawkd_reload_estimate_seconds",
+				"What the KV device expected these reloads to take, had all come." },
 	[H_CANCEL] = { "hawkd_cancel_seconds", "Cancellation to release of its KV." },
 };
 

@@ -42,6 +42,8 @@ enum metrics_hist {
 	H_TPOT,	  /* mean gap between tokens of a request */
 	H_ITL,	  /* each gap */
 	H_STEP,	  /* one executor step */
+	H_RELOAD, /* cached blocks of a request came from flash */
+	H_RELOAD_ESTIMATE, /* what the device said that would take */
 	H_CANCEL, /* cancellation to KV released */
 	H_COUNT
 };

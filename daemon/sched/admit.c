@@ -91,6 +91,10 @@ static void admit_run(struct sched *s, struct req *r)
 	r->tokens_flash = r->kv.tokens_flash;
 	r->tokens_skipped = r->kv.tokens_skipped;
 	metrics_observe(s->cfg.metrics, H_QUEUE, r->admit_ns - r->arrival_ns);
+	if (r->kv.reload.batches) {
+		metrics_observe(s->cfg.metrics, H_RELOAD, r->kv.reload.ns);
+		metrics_observe(s->cfg.metrics, H_RELOAD_ESTIMATE, r->kv.reload.estimate_ns);
+	}
 	metrics_add(s->cfg.metrics, M_PROMPT_DRAM, r->tokens_dram);
 	metrics_add(s->cfg.metrics, M_PROMPT_FLASH, r->tokens_flash);
 	metrics_add(s->cfg.metrics, M_PROMPT_SKIPPED, r->tokens_skipped);
@@ -103,6 +107,17 @@ static void admit_run(struct sched *s, struct req *r)
 	sched_push(&s->admitted, r);
 	pthread_cond_signal(&s->step_cv);
 	pthread_mutex_unlock(&s->lock);
+}
+
+/* Nothing else runs, so the executor waits for this request's blocks. */
+static bool admit_alone(struct sched *s)
+{
+	bool alone;
+
+	pthread_mutex_lock(&s->lock);
+	alone = s->live == 1;
+	pthread_mutex_unlock(&s->lock);
+	return alone;
 }
 
 static void admit_one(struct sched *s, struct req *r, uint64_t freed)
@@ -124,6 +139,8 @@ static void admit_one(struct sched *s, struct req *r, uint64_t freed)
 	for (;;) {
 		if (admit_cancelled(s, r))
 			return;
+		need.tokens_per_s = prefill_rate(&s->prefill);
+		need.urgent = admit_alone(s);
 		ret = kv_seq_open(s->cfg.kv, &r->kv, &need, err);
 		if (ret != -ENOSPC)
 			break;

@@ -138,6 +138,7 @@ void sched_get_stat(struct sched *s, struct sched_stat *st)
 	pthread_mutex_unlock(&s->lock);
 	st->queue_max = s->cfg.queue_max;
 	st->max_seqs = s->cfg.max_seqs;
+	st->prefill_rate = prefill_rate(&s->prefill);
 }
 
 static int sched_start(struct sched *s)

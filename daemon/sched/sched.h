@@ -75,6 +75,7 @@ bool sched_drain(struct sched *s, uint64_t deadline_ns);
  * struct sched_stat - for /metrics and /health
  * @queued: requests that wait for admission
  * @running: sequences admitted or being admitted
+ * @prefill_rate: tokens of prompts computed per second, 0: not known yet
  * @draining: no requests are accepted
  */
 struct sched_stat {
@@ -82,6 +83,7 @@ struct sched_stat {
 	uint32_t running;
 	uint32_t queue_max;
 	uint32_t max_seqs;
+	uint32_t prefill_rate;
 	bool draining;
 };
 

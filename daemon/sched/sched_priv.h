@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "sched/gate.h"
+#include "sched/prefill.h"
 #include "sched/sched.h"
 
 /* Singly linked list with a tail, first in first out. */
@@ -45,6 +46,8 @@ struct step_spec {
  * @seq: running sequences in order of admission; the step thread only
  * @n_seq: entries in @seq
  * @rows: the step; the step thread only
+ * @prompt_rows: of @rows those of prompts; the step thread only
+ * @prefill: how quickly prompts are computed; see there
  * @gate: is speculation a gain; the step thread only
  * @spec: of the step: what it may guess, what came of it; the step thread only
  */
@@ -66,6 +69,8 @@ struct sched {
 	struct req **seq;
 	uint32_t n_seq;
 	struct exec_row *rows;
+	uint32_t prompt_rows;
+	struct prefill prefill;
 	struct gate gate;
 	struct step_spec spec;
 };

@@ -177,6 +177,7 @@ static uint32_t step_build(struct sched *s)
 	uint32_t i, n = 0;
 
 	step_begin_spec(s);
+	s->prompt_rows = 0;
 	for (i = 0; i < s->n_seq; i++) {
 		struct req *r = s->seq[i];
 
@@ -194,7 +195,9 @@ static uint32_t step_build(struct sched *s)
 			c = s->cfg.chunk;
 		if (c > s->cfg.batch_tokens - n)
 			c = s->cfg.batch_tokens - n;
-		n += step_add_rows(s, r, n, c);
+		c = step_add_rows(s, r, n, c);
+		n += c;
+		s->prompt_rows += c;
 		s->spec.fair = false;
 	}
 	return n;
@@ -321,6 +324,16 @@ static void step_finish_rows(struct sched *s, uint64_t now)
 	s->n_seq = n;
 }
 
+static bool step_any_prompt(const struct sched *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n_seq; i++)
+		if (!req_decoding(s->seq[i]))
+			return true;
+	return false;
+}
+
 /* The executor refuses a step only if we built it wrongly: end its sequences. */
 static void step_fail_all(struct sched *s, int error)
 {
@@ -350,17 +363,24 @@ void *sched_step_main(void *arg)
 		n = step_build(s);
 		if (n == 0)
 			continue;
+		if (s->prompt_rows)
+			prefill_runs(&s->prefill, s->cfg.kv, start);
 		ret = exec_step(s->cfg.exec, s->rows, n);
 		if (ret) {
 			step_fail_all(s, ret);
+			prefill_ends(&s->prefill, s->cfg.kv);
 			continue;
 		}
 		end = clock_now_ns();
+		if (s->prompt_rows >= s->cfg.chunk)
+			prefill_learn(&s->prefill, s->prompt_rows, end - start);
 		metrics_observe(s->cfg.metrics, H_STEP, end - start);
 		metrics_add(s->cfg.metrics, M_STEPS, 1);
 		metrics_add(s->cfg.metrics, M_ROWS, n);
 		s->spec.done.ns = end - start;
 		step_finish_rows(s, end);
+		if (!step_any_prompt(s))
+			prefill_ends(&s->prefill, s->cfg.kv);
 		if (s->spec.fair)
 			gate_learn(&s->gate, &s->spec.done);
 	}

@@ -205,7 +205,8 @@ def run(opts, screen, folder):
     kv = opts.kv or (f"embed:?dram={opts.dram}&flash={folder}/kv.flash&flash_size={opts.flash}")
     binary = hawkd.binary_path(ROOT)
     screen.say(f"hawkd with {kv}\n")
-    options = ("--alias", "demo", "--kv-dtype", opts.kv_dtype)
+    # what comes from flash is to be seen, also where computing would be as quick
+    options = ("--alias", "demo", "--kv-dtype", opts.kv_dtype, "--reload", "always")
     with hawkd.Hawkd(binary, opts.model, kv, *options) as server:
         sessions, turns = play(server, opts, screen)
         dram, kv_bytes, metrics = memory(server, turns, opts)

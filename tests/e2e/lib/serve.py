@@ -38,9 +38,11 @@ def scratch():
         yield folder
 
 
-def start(kv, *options, model=MODEL, alias=NAME, sparse=not SMALL):
-    """Without @sparse it starts faster, and refuses sparse attention."""
+def start(kv, *options, model=MODEL, alias=NAME, sparse=not SMALL, reload="always"):
+    """Without @sparse it starts faster, and refuses sparse attention. What comes from flash
+    does not depend on how loaded this machine is, unless @reload is "cheaper"."""
     options += () if sparse else ("--no-sparse",)
+    options += ("--reload", reload)
     return Hawkd(HAWKD, model, kv, "--alias", alias, *options)
 
 
