@@ -103,6 +103,7 @@ def answers(kernel, headers, release):
     line = re.search(r"^hawk probes: (\d+) of (\d+):(.*)$", said, re.M)
     t.ok(line and (int(line[1]), int(line[2]), set(line[3].split()))
          == (len(want), len(ANSWERS), want), f"{kernel}: the build says so in one line", said)
+    return header
 
 
 def compiler(folder, name, script):
@@ -138,12 +139,11 @@ def failures(headers):
               "a header that is broken or missing does: the probe's own control sees it")
 
 
-def with_clang(headers):
+def with_clang(headers, gcc):
     """LLVM=1 is honoured: the compiler that builds the module answers."""
     if not shutil.which("clang") or not shutil.which("ld.lld"):
         t.skip("clang gives the same answers", "clang or lld is not installed")
         return
-    _, _, gcc = Tree(headers).build("CC=gcc")
     rc, said, clang = Tree(headers).build("LLVM=1")
     t.ok(rc == 0 and clang == gcc and "CC=" not in said, "clang (LLVM=1) gives the same answers",
          f"status {rc}\n{said}")
@@ -161,8 +161,8 @@ for kernel in asked:
                "it is not in the cache (tools/lab/hawk-lab kernel --kernel newest fetches it)")
         continue
     headers = lab("kernel", "--kernel", kernel, "--headers").stdout.strip()
-    answers(kernel, headers, cached[kernel])
+    header = answers(kernel, headers, cached[kernel])
     if kernel == asked[0]:
         failures(headers)
-        with_clang(headers)
+        with_clang(headers, header)
 t.done()
