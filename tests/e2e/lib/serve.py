@@ -2,12 +2,14 @@
 """Where things are, and how tests start a hawkd."""
 
 import contextlib
+import itertools
 import os
 import pathlib
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -21,7 +23,8 @@ MODEL = os.environ.get("HAWK_TEST_MODEL", str(ROOT / "tests/data/hawk-tiny.gguf"
 STORIES = ROOT / "../shared/models/stories260K.gguf"
 NAME = "tiny"
 START_S = 60        # time for a hawkd that is expected to fail, seconds
-POLLS = 4000        # of /metrics before a condition counts as never met
+POLLS = 4000        # of /metrics, and
+PATIENCE_S = 60     # before a condition counts as never met: a busy machine polls faster than it steps
 SMALL = "HAWK_SMALL" in os.environ      # for the VM, which emulates: some 40 times slower
 
 
@@ -61,11 +64,13 @@ def completion(server, **body):
 
 def until(server, condition):
     """Poll /metrics until a condition holds."""
-    for _ in range(POLLS):
+    end = time.monotonic() + PATIENCE_S
+    for poll in itertools.count():
+        if poll >= POLLS and time.monotonic() > end:
+            return None
         metrics = server.metrics()
         if condition(metrics):
             return metrics
-    return None
 
 
 def raw_request(server, text):
