@@ -18,6 +18,7 @@
 
 #include "crc32c.h"
 #include "embed.h"
+#include "gpu.h"
 
 #define RUN_BYTES	(16u << 20)	/* of a transfer, at most */
 #define SLICE_BYTES	(256u << 10)	/* that are copied at once, or one block */
@@ -243,12 +244,17 @@ static struct eio *read_runs(struct egather *g, const struct reads *reads, const
 static void copy_slice(struct egather *g, struct erun *r, u32 n)
 {
 	u64 bytes = (u64)n * block_bytes(g);
+	struct etier *t = tier_of(g, r->at);
+	s32 ret = 0;
 	u32 at;
 
-	memcpy(place_of(g, r->at), tier_of(g, r->at)->base + hawk_gather_off(&g->set, r->at), bytes);
+	if (t->gpu)
+		ret = gpu_read(t->gpu, hawk_gather_off(&g->set, r->at), place_of(g, r->at), bytes);
+	else
+		memcpy(place_of(g, r->at), t->base + hawk_gather_off(&g->set, r->at), bytes);
 	hawk_pace_done(pace_of(g), &g->paced, HAWK_PACE_DRAM, 0, bytes, now_ns());
 	for (at = r->at; at < r->at + n; at++)
-		end_block(g, at, 0, false);
+		end_block(g, at, ret, false);
 	g->end[hawk_gather_tier(&g->set, r->at)] = now_ns();
 	r->at += n;
 	r->n -= n;

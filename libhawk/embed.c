@@ -13,7 +13,7 @@
 			 HAWK_FEAT_CANCEL | HAWK_FEAT_DRAFT | HAWK_FEAT_GATHER | HAWK_FEAT_SLICE | \
 			 HAWK_FEAT_SEQ | HAWK_FEAT_ELASTIC | HAWK_FEAT_HINT | \
 			 HAWK_FEAT_ADMIT | HAWK_FEAT_PACE | HAWK_FEAT_PROMOTE | HAWK_FEAT_HEALTH | \
-			 HAWK_FEAT_PERSIST)
+			 HAWK_FEAT_PERSIST | HAWK_FEAT_TIER_USER)
 
 static int embed_query(struct hawk *h, struct hawk_query *q)
 {
@@ -115,6 +115,10 @@ static const struct hawk_ops embed_ops = {
 	.ring_open = embed_ring_open,
 	.cancel = embed_cancel,
 	.pin_query = embed_pin_query,
+	.frame_info = embed_frame_info,
+	.device = embed_device,
+	.device_dmabuf = embed_device_dmabuf,
+	.block_copy = embed_block_copy,
 	.draft_open = embed_draft_open,
 	.draft_close = embed_draft_close,
 	.seq = embed_seq,
@@ -154,16 +158,12 @@ static struct embed *embed_new(void)
 	return e;
 }
 
-/* Tier 0 is DRAM, tier 1 flash if there is any. */
-static int add_tiers(struct embed *e, const struct hawk_url *u)
+static int add_flash(struct embed *e, const struct hawk_url *u)
 {
 	struct hawk_tier_admit a = { .budget_bytes = u->budget };
 	unsigned int tier;
 	int ret;
 
-	ret = hawk_tier_add_host(&e->base, -1, u->dram, &tier);
-	if (ret || !u->path[0])
-		return ret;
 	ret = embed_flash_prepare(u->path, u->flash, u->persist);
 	if (ret)
 		return ret;
@@ -172,6 +172,20 @@ static int add_tiers(struct embed *e, const struct hawk_url *u)
 	if (ret || !u->budget)
 		return ret;
 	return hawk_tier_admit_set(&e->base, tier, &a);
+}
+
+/* Tier 0 is DRAM, the next one flash if there is any, the last one a GPU's. */
+static int add_tiers(struct embed *e, const struct hawk_url *u)
+{
+	unsigned int tier;
+	int ret;
+
+	ret = hawk_tier_add_host(&e->base, -1, u->dram, &tier);
+	if (!ret && u->path[0])
+		ret = add_flash(e, u);
+	if (!ret && u->gpu[0])
+		ret = hawk_tier_add_gpu(&e->base, u->gpu, u->gpu_bytes, &tier);
+	return ret;
 }
 
 int hawk_embed_open(const struct hawk_url *u, struct hawk **hp)

@@ -4,7 +4,7 @@
  *
  * Objects
  *	embed    a handle: engine, tiers, spaces, threads
- *	etier    a tier: a memfd mapped as a whole, or a flash file
+ *	etier    a tier: a memfd mapped as a whole, a flash file, or memory of a GPU
  *	espace   a space of the engine with its memory; lives as long as a handle
  *	         has it or, if named, as its name is registered
  *	ekv      a handle on a space, with its pins, leases and ring
@@ -49,6 +49,7 @@
 struct espace;
 
 struct ework;
+struct gpu;
 
 /* Which window has a chunk mapped. */
 struct chunk_user {
@@ -62,6 +63,8 @@ struct etier {
 	int node;
 	int fd;			/* memfd or flash file */
 	u8 *base;		/* the whole tier, host kind */
+	struct gpu *gpu;	/* its memory, user kind, else NULL (gpu.h) */
+	bool dropped;		/* lost, and no space has a part in it; @lock */
 	u64 bytes;		/* whole chunks */
 	u64 data_off;		/* bytes in the file before the first chunk */
 	struct epool *pool;	/* persistent flash, or NULL */
@@ -81,7 +84,10 @@ struct etier {
 
 /* ---- spaces (embed_space.c) ---- */
 
-/* A space's window on a host tier: frame f is at base + f * block_bytes. */
+/*
+ * A space's window on a host tier: frame f is at base + f * block_bytes.  On a GPU's it has
+ * frames only.
+ */
 struct ewindow {
 	u8 *base;
 	u64 len;
@@ -238,6 +244,19 @@ int embed_tier_admit(struct hawk *h, struct hawk_tier_admit *a);
 void embed_tier_free(struct etier *t);
 bool embed_clean(struct embed *e);
 
+/* embed_gpu.c */
+int egpu_open(struct etier *t, const struct hawk_tier_add *a);
+void egpu_register(struct etier *t);
+int egpu_lost(struct espace *sp, u32 tier);
+bool egpu_tier_lost(struct embed *e, u32 tier);
+u64 egpu_lost_all(struct embed *e, u64 now);
+bool egpu_space(const struct espace *sp);
+int embed_device(struct hawk *h, unsigned int tier, struct hawk_device *d);
+int embed_device_dmabuf(struct hawk *h, unsigned int tier);
+int embed_frame_info(struct hawk_kv *kv, struct hawk_frame_info *info);
+int embed_block_copy(struct hawk_kv *kv, uint64_t vt, uint32_t off, void *mem, uint32_t bytes,
+		     bool in);
+
 /* huge.c */
 void *huge_map(u64 bytes, int prot, int flags, int fd);
 void huge_chunk(u8 *chunk);
@@ -273,6 +292,7 @@ u32 share_count(struct espace *sp);
 bool share_now(struct espace *sp, u32 seen);
 int share_repay(struct espace *sp);
 int embed_tier_empty(struct embed *e, u32 tier);
+int embed_tier_dropped(struct embed *e, u32 tier);
 int embed_tier_reopen(struct embed *e, u32 tier);
 
 /* ehealth.c */

@@ -8,7 +8,7 @@
  * copied from the old ones; then the engine lets the sequence show the new blocks, if
  * nothing but appending has happened to it meanwhile.  It goes on all the time: what it
  * shows until then does not change.  What would need I/O, or the eviction of a block
- * that is not on flash yet, is given up.
+ * that is not on flash yet, is given up; spaces with memory of a GPU are not compacted.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -184,7 +184,7 @@ static void compact(struct espace *sp)
 {
 	struct hawk_compact c = { .max = COPIES };
 
-	if (!sp->geo.planes || !sp->e->compact)
+	if (!sp->geo.planes || !sp->e->compact || egpu_space(sp))
 		return;
 	c.src = malloc(c.max * sizeof(*c.src));
 	while (c.src && !stopping(sp) && compact_one(sp, &c))

@@ -199,7 +199,7 @@ bool share_now(struct espace *sp, u32 seen)
 	__atomic_store_n(&sp->starved, 0, __ATOMIC_RELAXED);
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		hawk_space_starved(sp->space, t);
-		if (!again && sp->win[t].base && hawk_space_wants(sp->space, t))
+		if (!again && sp->win[t].frames && hawk_space_wants(sp->space, t))
 			again = share(sp, t);
 	}
 	drain_leave(e);
@@ -342,6 +342,32 @@ int embed_tier_empty(struct embed *e, u32 tier)
 		ret = ret ? ret : one;
 	}
 	drain_end(e);
+	return ret;
+}
+
+/**
+ * embed_tier_dropped() - as embed_tier_empty(), for the keeper, of a tier that is lost
+ *
+ * Return: 0; -EBUSY (blocks are pinned or being filled); -EAGAIN (a chunk is being taken from
+ * somebody).
+ */
+int embed_tier_dropped(struct embed *e, u32 tier)
+{
+	struct espace *sp = NULL;
+	int ret = 0, one;
+
+	hawk_tier_leave(e->engine, tier, true);
+	planner_enter(e);
+	if (drain_try(e, true)) {
+		while ((sp = espace_next(e, sp))) {
+			one = leave(sp, tier);
+			ret = ret ? ret : one;
+		}
+		drain_leave(e);
+	} else {
+		ret = -EAGAIN;
+	}
+	planner_leave(e);
 	return ret;
 }
 

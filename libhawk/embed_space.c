@@ -156,7 +156,7 @@ static int open_windows(struct embed *e, struct espace *sp)
 	u32 t;
 
 	for (t = 0; !ret && t < HAWK_TIERS_MAX; t++)
-		if (e->tier[t].kind == HAWK_TIER_HOST)
+		if (e->tier[t].kind == HAWK_TIER_HOST || e->tier[t].gpu)
 			ret = window_open(sp, t);
 	return ret;
 }
@@ -266,7 +266,7 @@ static void kv_bind(struct ekv *kv, struct espace *sp)
 	hawk_kv_heads(&kv->base, sp->geo.head_groups, sp->geo.tp_rank, sp->geo.tp_degree);
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		kv->base.window[t] = sp->win[t].base;
-		kv->base.frames[t] = sp->win[t].frames;
+		kv->base.frames[t] = sp->win[t].base ? sp->win[t].frames : 0;
 	}
 }
 

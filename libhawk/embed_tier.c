@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "embed.h"
+#include "gpu.h"
 #include "poolfile.h"
 
 /* ---- host ---- */
@@ -239,9 +240,12 @@ void embed_tier_free(struct etier *t)
 {
 	if (t->base)
 		munmap(t->base, t->bytes);
+	if (t->gpu)
+		gpu_close(t->gpu);
 	if (t->pool)
 		epool_close(t);
-	close(t->fd);
+	if (t->fd >= 0)
+		close(t->fd);
 	ework_stop(t->work);
 	t->work = NULL;
 	free(t->user);
@@ -249,6 +253,7 @@ void embed_tier_free(struct etier *t)
 	t->name = NULL;
 	t->e = NULL;
 	t->base = NULL;
+	t->gpu = NULL;
 	t->user = NULL;
 	t->data_off = 0;
 	t->kind = 0;
@@ -275,6 +280,7 @@ static int tier_register(struct embed *e, struct etier *new, u32 kind, u32 *id)
 	pthread_mutex_lock(&t->lock);	/* clean_tier() may look */
 	t->fd = new->fd;
 	t->base = new->base;
+	t->gpu = new->gpu;
 	t->bytes = new->bytes;
 	t->data_off = new->data_off;
 	t->pool = new->pool;
@@ -285,8 +291,11 @@ static int tier_register(struct embed *e, struct etier *new, u32 kind, u32 *id)
 	t->io_errors = 0;
 	t->name = new->name;
 	t->out = 0;
+	t->dropped = false;
 	t->e = e;
 	t->kind = kind;
+	if (t->gpu)
+		egpu_register(t);
 	pthread_mutex_unlock(&t->lock);
 	return 0;
 }
@@ -300,9 +309,14 @@ int embed_tier_add(struct hawk *h, struct hawk_tier_add *a)
 	if (a->flags & ~HAWK_TIER_PERSIST || (a->flags && (a->kind != HAWK_TIER_BLK || a->bytes)))
 		return hawk_fail(a->flags & ~HAWK_TIER_PERSIST ? -EOPNOTSUPP : -EINVAL,
 				 "adding a tier: flags 0x%x", a->flags);
-	if (a->kind != HAWK_TIER_HOST && a->kind != HAWK_TIER_BLK)
-		return hawk_fail(-EOPNOTSUPP, "adding a tier: this kind needs the kernel's device");
-	ret = a->kind == HAWK_TIER_HOST ? host_open(&new, a) : flash_open(&new, a);
+	if (a->kind == HAWK_TIER_HOST)
+		ret = host_open(&new, a);
+	else if (a->kind == HAWK_TIER_BLK)
+		ret = flash_open(&new, a);
+	else if (a->kind == HAWK_TIER_USER)
+		ret = egpu_open(&new, a);
+	else
+		ret = hawk_fail(-EOPNOTSUPP, "adding a tier: this kind needs the kernel's device");
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&e->admin);
@@ -319,7 +333,7 @@ int embed_tier_del(struct hawk *h, unsigned int tier, unsigned int flags)
 	int ret;
 
 	if (flags & HAWK_TIER_REOPEN) {
-		ret = embed_tier_reopen(e, tier);
+		ret = egpu_tier_lost(e, tier) ? -EIO : embed_tier_reopen(e, tier);
 		return ret ? hawk_fail(ret, "reopening tier %u", tier) : 0;
 	}
 	ret = flags & HAWK_TIER_FORCE ? embed_tier_empty(e, tier) : 0;
@@ -383,6 +397,10 @@ static void zero_chunk(struct etier *t, u32 chunk)
 {
 	u64 off = (u64)chunk * HAWK_CHUNK_BYTES;
 
+	if (t->gpu) {
+		gpu_zero(t->gpu, off, HAWK_CHUNK_BYTES);	/* else it is lost, to all */
+		return;
+	}
 	if (fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
 		      HAWK_CHUNK_BYTES))
 		memset(t->base + off, 0, HAWK_CHUNK_BYTES);
@@ -400,7 +418,7 @@ static bool clean_tier(struct embed *e, u32 tier)
 
 	pthread_mutex_lock(&t->lock);
 	while (t->kind && (c = hawk_tier_next_dirty(e->engine, tier, c)) != HAWK_NONE) {
-		if (t->kind == HAWK_TIER_HOST) {
+		if (t->kind == HAWK_TIER_HOST || t->gpu) {
 			window_forget(t, tier, c);
 			zero_chunk(t, c);
 		} else if (t->pool) {

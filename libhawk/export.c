@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * export.c - blocks as a dma-buf: what the kernel backend can do
+ * export.c - blocks for others: dma-bufs, places of frames, and copies of what the CPU
+ * cannot reach
  *
- * A dma-buf is the kernel's: the embedded backend has none.
+ * A dma-buf of blocks is the kernel's: the embedded backend has none.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "priv.h"
 
@@ -47,4 +49,32 @@ int hawk_frame_where(struct hawk_kv *kv, uint64_t vt, struct hawk_frame_info *in
 	if (!kv->h->ops->frame_info)
 		return hawk_fail(-EOPNOTSUPP, "frames of the embedded backend are no device's");
 	return kv->h->ops->frame_info(kv, info);
+}
+
+static int copy(struct hawk_kv *kv, uint64_t vt, uint32_t off, void *mem, uint32_t bytes, bool in)
+{
+	uint8_t *p = hawk_addr(kv, vt);
+
+	if (!(vt & HAWK_VT_VALID) || !bytes || off >= kv->block_bytes ||
+	    bytes > kv->block_bytes - off)
+		return hawk_fail(-EINVAL, "copying %u bytes at %u of a block of %u", bytes, off,
+				 kv->block_bytes);
+	if (p) {
+		memcpy(in ? p + off : mem, in ? mem : p + off, bytes);
+		return 0;
+	}
+	if (!kv->h->ops->block_copy)
+		return hawk_fail(-EOPNOTSUPP, "copying a block: tier %u is another driver's",
+				 (unsigned int)HAWK_VT_TIER(vt));
+	return kv->h->ops->block_copy(kv, vt, off, mem, bytes, in);
+}
+
+int hawk_copy_in(struct hawk_kv *kv, uint64_t vt, uint32_t off, const void *src, uint32_t bytes)
+{
+	return copy(kv, vt, off, (void *)(uintptr_t)src, bytes, true);
+}
+
+int hawk_copy_out(struct hawk_kv *kv, uint64_t vt, uint32_t off, void *dst, uint32_t bytes)
+{
+	return copy(kv, vt, off, dst, bytes, false);
 }

@@ -50,7 +50,7 @@ static void write_ahead(struct embed *e)
 
 	while ((sp = espace_next(e, sp)))
 		for (t = 0; t < HAWK_TIERS_MAX; t++)
-			if (sp->win[t].base)
+			if (sp->win[t].frames)
 				write_tier(sp, t);
 }
 
@@ -77,7 +77,7 @@ static u64 sooner(u64 a, u64 b)
 static void *keeper(void *arg)
 {
 	struct embed *e = arg;
-	u64 next_lease, elastic = 0, commit = 0, promote;
+	u64 next_lease, elastic = 0, commit = 0, promote, lost;
 	bool write, starved, untidy;
 
 	pthread_mutex_lock(&e->keeper_lock);
@@ -100,9 +100,10 @@ static void *keeper(void *arg)
 			elastic = elastic_all(e, now_ns());
 		commit = epool_step(e, commit, now_ns());
 		promote = promote_all(e);
+		lost = egpu_lost_all(e, now_ns());
 		next_lease = leases_expire(e, now_ns());
 		pthread_mutex_lock(&e->keeper_lock);
-		doze(e, sooner(sooner(next_lease, elastic), sooner(commit, promote)));
+		doze(e, sooner(sooner(sooner(next_lease, elastic), sooner(commit, promote)), lost));
 	}
 	pthread_mutex_unlock(&e->keeper_lock);
 	return NULL;

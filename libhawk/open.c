@@ -122,6 +122,35 @@ int hawk_tier_add_dmabuf(struct hawk *h, int fd, uint64_t bytes, unsigned int *t
 	return tier_add(h, &a, tier);
 }
 
+int hawk_tier_add_gpu(struct hawk *h, const char *gpu, uint64_t bytes, unsigned int *tier)
+{
+	struct hawk_tier_add a = { .kind = HAWK_TIER_USER, .node = -1, .bytes = bytes };
+	size_t len = gpu ? strlen(gpu) : 0;
+
+	if (!len || len >= HAWK_PATH_MAX || bytes < HAWK_CHUNK_BYTES)
+		return hawk_fail(-EINVAL, "GPU tier: cuda:0, say, and at least %u bytes",
+				 HAWK_CHUNK_BYTES);
+	if (!h->ops->device)
+		return hawk_fail(-EOPNOTSUPP, "GPU tier: the kernel's device takes the GPU's dma-buf");
+	a.path = (uintptr_t)gpu;
+	a.path_len = (uint32_t)len + 1;
+	return tier_add(h, &a, tier);
+}
+
+int hawk_tier_device(struct hawk *h, unsigned int tier, struct hawk_device *d)
+{
+	if (!h->ops->device)
+		return hawk_fail(-EOPNOTSUPP, "tier %u: the kernel's device has no GPU tiers", tier);
+	return h->ops->device(h, tier, d);
+}
+
+int hawk_tier_dmabuf(struct hawk *h, unsigned int tier)
+{
+	if (!h->ops->device_dmabuf)
+		return hawk_fail(-EOPNOTSUPP, "tier %u: the kernel's device has no GPU tiers", tier);
+	return h->ops->device_dmabuf(h, tier);
+}
+
 int hawk_tier_del(struct hawk *h, unsigned int tier)
 {
 	return h->ops->tier_del(h, tier, 0);

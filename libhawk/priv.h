@@ -24,6 +24,7 @@
  * @tier_del: @flags are those of &struct hawk_tier_remove
  * @kv_attach: by name, or by descriptor with HAWK_ATTACH_FD
  * @export_blocks, @export_end, @frame_info: NULL: not offered
+ * @device, @device_dmabuf, @block_copy: NULL: no tier has memory that the CPU cannot reach
  * @draft_open: @mem: out, the ring's memory, of @o->bytes; @draft_close takes it back
  * @batch: @op is HAWK_IOC_ALLOC to HAWK_IOC_TRANSLATE
  */
@@ -53,6 +54,10 @@ struct hawk_ops {
 	int (*export_blocks)(struct hawk_kv *kv, struct hawk_export *x);
 	int (*export_end)(struct hawk_kv *kv, struct hawk_export_revoke *r);
 	int (*frame_info)(struct hawk_kv *kv, struct hawk_frame_info *info);
+	int (*device)(struct hawk *h, unsigned int tier, struct hawk_device *d);
+	int (*device_dmabuf)(struct hawk *h, unsigned int tier);
+	int (*block_copy)(struct hawk_kv *kv, uint64_t vt, uint32_t off, void *mem, uint32_t bytes,
+			  bool in);
 	int (*draft_open)(struct hawk_kv *kv, struct hawk_draft_open *o, void **mem);
 	void (*draft_close)(struct hawk_kv *kv, const struct hawk_draft_open *o, void *mem);
 	int (*seq)(struct hawk_kv *kv, struct hawk_seq_batch *b);
@@ -116,6 +121,8 @@ void hawk_kv_heads(struct hawk_kv *kv, uint32_t head_groups, uint32_t rank, uint
  * @flash: bytes of the flash tier
  * @persist: the flash file is a pool
  * @budget: bytes per day that may be written to flash, 0: no limit
+ * @gpu: the GPU, as hawk_tier_add_gpu() calls it, empty for none
+ * @gpu_bytes: of its memory
  * @writeback: clean or free frames kept per 1024, 0 for no background writes
  * @compact: sequences with many partly empty blocks are compacted
  * @pace: deliveries are paced
@@ -128,6 +135,8 @@ struct hawk_url {
 	uint64_t dram;
 	uint64_t flash;
 	uint64_t budget;
+	char gpu[16];
+	uint64_t gpu_bytes;
 	bool persist;
 	uint32_t writeback;
 	bool compact;

@@ -70,6 +70,7 @@ int run_pin(struct ekv *kv, u64 vt, struct hawk_ref ref)
 	int ret;
 
 	ret = window_map(sp, HAWK_VT_TIER(vt), HAWK_VT_FRAME(vt));
+	ret = ret ? ret : egpu_lost(sp, HAWK_VT_TIER(vt));
 	if (!ret)
 		ret = pins_add(kv, ref);
 	if (ret)

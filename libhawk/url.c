@@ -21,7 +21,8 @@
 #define WRITEBACK	128u	/* an eighth of the frames */
 
 enum { GOT_DRAM = 1, GOT_FLASH = 2, GOT_FLASH_SIZE = 4, GOT_WRITEBACK = 8, GOT_COMPACT = 16,
-       GOT_PERSIST = 32, GOT_BUDGET = 64, GOT_PACE = 128, GOT_LINK = 256, GOT_CAP = 512 };
+       GOT_PERSIST = 32, GOT_BUDGET = 64, GOT_PACE = 128, GOT_LINK = 256, GOT_CAP = 512,
+       GOT_GPU = 1024 };
 
 /* "64M" -> bytes; K, M, G, T are powers of 1024. */
 static int parse_size(const char *s, uint64_t *bytes)
@@ -102,6 +103,18 @@ static int parse_switch(const char *s, bool *on)
 	return 0;
 }
 
+/* "cuda:0:64G" -> the GPU and the size */
+static int parse_gpu(const char *s, struct hawk_url *u)
+{
+	const char *size = strrchr(s, ':');
+
+	if (strncmp(s, "cuda:", 5) || size < s + 6 || size - s >= (long)sizeof(u->gpu))
+		return -EINVAL;
+	memcpy(u->gpu, s, (size_t)(size - s));
+	u->gpu[size - s] = 0;
+	return parse_size(size + 1, &u->gpu_bytes);
+}
+
 static int set_option(struct hawk_url *u, const char *key, const char *value, unsigned int *got)
 {
 	unsigned int bit;
@@ -138,13 +151,16 @@ static int set_option(struct hawk_url *u, const char *key, const char *value, un
 		ret = parse_number(value, 100, &u->cap);
 		if (!u->cap)
 			ret = -EINVAL;
+	} else if (!strcmp(key, "gpu")) {
+		bit = GOT_GPU;
+		ret = parse_gpu(value, u);
 	} else if (!strcmp(key, "compact")) {
 		bit = GOT_COMPACT;
 		ret = parse_switch(value, &u->compact);
 	} else {
 		return hawk_fail(-EINVAL, "URL: unknown option '%s'; known: dram, flash, "
-				 "flash_size, flash_budget, persist, writeback, compact, pace, "
-				 "link_mb_s, cap", key);
+				 "flash_size, flash_budget, persist, gpu, writeback, compact, "
+				 "pace, link_mb_s, cap", key);
 	}
 	if (ret)
 		return hawk_fail(-EINVAL, "URL: bad value '%s' of %s", value, key);

@@ -120,6 +120,7 @@ static int verb_alloc(struct ekv *kv, struct hawk_batch *b)
 static int unshare_one(struct run *r, struct hawk_item *it)
 {
 	int ret = item_check(it, 0), step = 0;
+	const struct hawk_move *copy;
 	struct ekv *kv = r->kv;
 	u64 vt;
 
@@ -136,11 +137,14 @@ static int unshare_one(struct run *r, struct hawk_item *it)
 	} while ((ret == -EAGAIN && !step) || espace_grew(kv->sp, ret));
 	if (ret == -EAGAIN)
 		return step;
-	plan_run(kv->sp, &r->plan, 0);	/* the copy */
+	copy = !ret && r->plan.n ? &r->plan.move[r->plan.n - 1] : NULL;
+	plan_run(kv->sp, &r->plan, 0);	/* the copy, after what made room for it */
 	if (ret)
 		return ret;
 	it->vt = vt;
 	ret = window_map(kv->sp, HAWK_VT_TIER(vt), HAWK_VT_FRAME(vt));
+	if (copy && copy->kind == HAWK_MOVE_COPY && copy->result)
+		ret = copy->result;
 	if (ret)
 		pins_drop(kv, it->lid, vt);	/* ends it */
 	return ret;
@@ -318,7 +322,7 @@ static int verb_lookup(struct ekv *kv, struct hawk_batch *b)
 
 static int check_tier(struct ekv *kv, const struct hawk_batch *b)
 {
-	if (b->tier == HAWK_TIER_ANY || kv->base.window[b->tier])
+	if (b->tier == HAWK_TIER_ANY || kv->sp->win[b->tier].frames)
 		return 0;
 	return hawk_fail(-EINVAL, "tier %u is no host tier of the space", b->tier);
 }

@@ -34,7 +34,7 @@ int window_open(struct espace *sp, u32 tier)
 	u32 i;
 
 	w->frames = hawk_space_frames(sp->space, tier);
-	if (!w->frames)
+	if (!w->frames || sp->e->tier[tier].gpu)
 		return 0;
 	w->nslots = (w->frames + sp->frames_per_chunk - 1) / sp->frames_per_chunk;
 	w->len = (u64)w->nslots * slot_bytes(sp);
@@ -134,6 +134,8 @@ int window_map(struct espace *sp, u32 tier, u32 frame)
 	u32 chunk = (u32)(off / HAWK_CHUNK_BYTES);
 
 	hawk_assert(off != ~0ull);
+	if (!sp->win[tier].base)
+		return 0;	/* a GPU's */
 	if (likely(hawk_load_acquire(&sp->win[tier].chunk[slot]) == chunk))
 		return 0;
 	return map_slot(sp, tier, slot, chunk);

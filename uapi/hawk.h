@@ -156,6 +156,7 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_PACE		(1ull << 26)	/* HAWK_BATCH_URGENT, _IN_TIME, HAWK_IOC_ESTIMATE */
 #define HAWK_FEAT_PROMOTE	(1ull << 27)	/* HAWK_IOC_PHASE */
 #define HAWK_FEAT_HEALTH	(1ull << 28)	/* hawk_tier_info.health, .out */
+#define HAWK_FEAT_TIER_USER	(1ull << 29)	/* HAWK_TIER_USER */
 
 /**
  * struct hawk_query - what this device offers (HAWK_IOC_QUERY)
@@ -186,6 +187,7 @@ enum hawk_tier_kind {
 	HAWK_TIER_BLK = 2,	/* block device or file, O_DIRECT */
 	HAWK_TIER_DMABUF = 3,	/* memory of another driver, from its dma-buf */
 	HAWK_TIER_MODEL = 4,	/* memory that another module provides */
+	HAWK_TIER_USER = 5,	/* a GPU's, moved by its copy engines; libhawk's embedded device */
 };
 
 /**
@@ -197,7 +199,8 @@ enum hawk_tier_kind {
  * @bytes: capacity, bytes, rounded down to whole chunks; 0 means the whole device
  *	or the present size of the file (HAWK_TIER_BLK), the whole buffer
  *	(HAWK_TIER_DMABUF)
- * @path: pointer to a NUL-terminated path (HAWK_TIER_BLK), else 0
+ * @path: pointer to a NUL-terminated path (HAWK_TIER_BLK), or the name of a GPU
+ *	(HAWK_TIER_USER), else 0
  * @path_len: bytes at @path, NUL included, 2..HAWK_PATH_MAX
  * @tier: out, the id of the new tier
  * @fd: descriptor of a dma-buf (HAWK_TIER_DMABUF), may be closed afterwards; else 0

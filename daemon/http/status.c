@@ -159,7 +159,8 @@ static void print_tiers(const struct kv_stat *ks, FILE *f)
 			memcpy(&v, (const char *)&ks->tier[t] + m[i].off, sizeof(v));
 			fprintf(f, "%s{tier=\"%u\",kind=\"%s\"} %llu\n", m[i].name,
 				ks->tier[t].tier,
-				ks->tier[t].kind == HAWK_TIER_HOST ? "dram" : "flash",
+				ks->tier[t].kind == HAWK_TIER_HOST ? "dram" :
+				ks->tier[t].kind == HAWK_TIER_USER ? "gpu" : "flash",
 				(unsigned long long)v);
 		}
 	}

@@ -69,7 +69,9 @@ static uint32_t pick_buckets(uint64_t host_blocks)
 	return buckets;
 }
 
-static int kv_survey_tiers(struct kv *kv, uint64_t *host, uint64_t *all, char err[KV_ERR_LEN])
+/* The space may have all of host memory and flash, whose blocks have addresses. */
+static int kv_survey_tiers(struct kv *kv, struct hawk_kv_params *p, uint64_t *host,
+			   uint64_t *all, char err[KV_ERR_LEN])
 {
 	struct hawk_query q = { .size = sizeof(q) };
 	struct hawk_tier_info ti;
@@ -88,6 +90,9 @@ static int kv_survey_tiers(struct kv *kv, uint64_t *host, uint64_t *all, char er
 		if (ret)
 			return kv_fail(err, ret, "cannot read tier %u: %s", t,
 				       hawk_strerror_last());
+		if (ti.kind != HAWK_TIER_HOST && ti.kind != HAWK_TIER_BLK)
+			continue;
+		p->quota[t].max_bytes = ti.bytes;
 		*all += tier_blocks(kv, ti.bytes);
 		if (ti.kind == HAWK_TIER_HOST) {
 			kv->host_tiers |= 1u << t;
@@ -118,7 +123,7 @@ static int kv_make_space(struct kv *kv, const struct kv_config *cfg, char err[KV
 	unsigned int t;
 	int ret;
 
-	ret = kv_survey_tiers(kv, &host, &all, err);
+	ret = kv_survey_tiers(kv, &p, &host, &all, err);
 	if (ret)
 		return ret;
 	p.block_bytes = kv->block_bytes;
@@ -129,7 +134,6 @@ static int kv_make_space(struct kv *kv, const struct kv_config *cfg, char err[KV
 	p.model_id = kv->model_id;
 	p.max_blocks = all < HAWK_BLOCKS_MAX ? all : HAWK_BLOCKS_MAX;
 	p.buckets = pick_buckets(host);
-	p.quota_all = 1;
 	p.shift = 1; /* rotary keys, f16 or f32, no window */
 	p.seqs = cfg->max_seqs;
 	p.segs = kv_segs(cfg->max_seqs);

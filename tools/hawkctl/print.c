@@ -29,6 +29,7 @@ static const struct {
 	{ HAWK_FEAT_PERSIST, "persist" },
 	{ HAWK_FEAT_PACE, "pace" },	      { HAWK_FEAT_PROMOTE, "promote" },
 	{ HAWK_FEAT_HEALTH, "health" },
+	{ HAWK_FEAT_TIER_USER, "tier_user" },
 	{ HAWK_FEAT_SEQ, "sequences" },	      { HAWK_FEAT_ELASTIC, "elastic" },
 };
 
@@ -105,6 +106,7 @@ static const char *kind_name(__u32 kind)
 		[HAWK_TIER_BLK] = "blk",
 		[HAWK_TIER_DMABUF] = "dmabuf",
 		[HAWK_TIER_MODEL] = "model",
+		[HAWK_TIER_USER] = "user",
 	};
 
 	return kind && kind < sizeof(name) / sizeof(name[0]) ? name[kind] : "?";

@@ -91,6 +91,78 @@ int hawk_tier_add_pool(struct hawk *h, const char *path, unsigned int *tier);
  */
 int hawk_tier_add_dmabuf(struct hawk *h, int fd, uint64_t bytes, unsigned int *tier);
 
+/**
+ * hawk_tier_add_gpu() - add memory of a GPU; embedded backend only
+ * @gpu: "cuda:" and the GPU's number
+ * @bytes: rounded down to whole chunks and whole pages of the GPU; it is taken at once and
+ *	zeroed
+ * @tier: out, tier id
+ *
+ * Blocks live in it as in host memory, but the CPU cannot reach them: kernels find a
+ * pinned one by hawk_tier_device() and hawk_frame_where(), hawk_copy_in() and
+ * hawk_copy_out() copy bytes.  Copy engines move blocks to flash and back.
+ *
+ * When the GPU fails the tier is lost (HAWK_HEALTH_LOST in hawk_tier_stat()): blocks in it
+ * are misses, or come from flash if they are there, and the process goes on.
+ * Return: 0; -ENODEV (no driver, no such GPU); -ENOSYS (its driver is too old); -ENOMEM
+ * (so much is not free); -EINVAL; -EOPNOTSUPP (kernel backend, or the GPU cannot);
+ * -EBUSY; -EPERM; -ENOSPC (no free tier id).
+ */
+int hawk_tier_add_gpu(struct hawk *h, const char *gpu, uint64_t bytes, unsigned int *tier);
+
+#define HAWK_DEVICE_NAME	64
+
+/**
+ * enum hawk_device_peer - how a NIC or another driver reaches a GPU's memory
+ * @HAWK_DEVICE_NO_PEER: not at all: bytes pass through host memory
+ * @HAWK_DEVICE_DMABUF: by a dma-buf, hawk_tier_dmabuf()
+ * @HAWK_DEVICE_PEERMEM: by its addresses, which nvidia-peermem tells RDMA drivers
+ */
+enum hawk_device_peer {
+	HAWK_DEVICE_NO_PEER,
+	HAWK_DEVICE_DMABUF,
+	HAWK_DEVICE_PEERMEM,
+};
+
+/**
+ * struct hawk_device - the GPU of a tier
+ * @name: what its driver calls it
+ * @pci: its PCI address
+ * @address: device address of the tier's first byte, in the GPU's primary context
+ * @bytes: of the tier
+ * @granularity: of it, bytes
+ * @version: of the driver's API: 1000 times the major number plus 10 times the minor one
+ * @peer: enum hawk_device_peer
+ * @error: 0, or the negative errno that the memory was lost with: -EIO (memory errors that
+ *	cannot be corrected), -ETIMEDOUT (a kernel ran too long), -EREMOTEIO (any other
+ *	failure of something that ran in the context)
+ */
+struct hawk_device {
+	char name[HAWK_DEVICE_NAME];
+	char pci[16];
+	uint64_t address;
+	uint64_t bytes;
+	uint64_t granularity;
+	uint32_t version;
+	uint32_t peer;
+	int32_t error;
+};
+
+/**
+ * hawk_tier_device() - the GPU of a tier
+ * Return: 0; -ENOENT (no such tier); -EOPNOTSUPP (it is no GPU's).
+ */
+int hawk_tier_device(struct hawk *h, unsigned int tier, struct hawk_device *d);
+
+/**
+ * hawk_tier_dmabuf() - all memory of a GPU's tier as a dma-buf
+ *
+ * Byte 0 is @address of &struct hawk_device.  It keeps the memory for whoever has it: close
+ * it before the tier is removed.
+ * Return: a descriptor that is the caller's; -ENOENT, -EOPNOTSUPP; the error of a lost tier.
+ */
+int hawk_tier_dmabuf(struct hawk *h, unsigned int tier);
+
 int hawk_tier_del(struct hawk *h, unsigned int tier);
 
 /**
@@ -622,11 +694,25 @@ int hawk_export_blocks(struct hawk_kv *kv, struct hawk_item *it, unsigned int n,
 int hawk_export_end(struct hawk_kv *kv, uint64_t export_id, uint64_t deadline_ns);
 
 /**
- * hawk_frame_where() - the place of a frame in its tier, bytes; kernel backend only
- * @vt: translation of a pinned block
+ * hawk_frame_where() - the place of a frame in its tier, bytes
+ * @vt: translation of a pinned block; embedded backend: in a GPU's tier
  * @info: out, see &struct hawk_frame_info
  */
 int hawk_frame_where(struct hawk_kv *kv, uint64_t vt, struct hawk_frame_info *info);
+
+/**
+ * hawk_copy_in() - write bytes of a block, wherever it lies
+ * @vt: translation of a block that the caller has pinned or is filling
+ * @off: first byte in the block
+ * @bytes: at least 1, within the block
+ *
+ * Return: 0; -EINVAL; -EOPNOTSUPP (a dma-buf tier of the kernel backend); the error of a
+ * GPU's tier that is lost.
+ */
+int hawk_copy_in(struct hawk_kv *kv, uint64_t vt, uint32_t off, const void *src, uint32_t bytes);
+
+/** hawk_copy_out() - read bytes of a block, wherever it lies; as hawk_copy_in() */
+int hawk_copy_out(struct hawk_kv *kv, uint64_t vt, uint32_t off, void *dst, uint32_t bytes);
 
 /**
  * hawk_translate() - LID to translation, no system call
