@@ -8,7 +8,7 @@ $(HAWKCTL_OBJS): CFLAGS_COMMON += -D_GNU_SOURCE
 $(BUILD)/bin/hawkctl: $(HAWKCTL_OBJS) $(BUILD)/lib/libhawk.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
-	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -ljansson -luring -lblkid
+	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ -ljansson -luring -lblkid -lz
 
 SIM_OBJS := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tools/hawk-sim/*.c))
 $(SIM_OBJS): CFLAGS_COMMON += -D_GNU_SOURCE $(COUNTED_CFLAGS)

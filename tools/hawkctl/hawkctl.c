@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doctor.h"
 #include "flash.h"
 #include "print.h"
 
@@ -27,6 +28,7 @@ static const char usage[] =
 	"  flash check PATH          what is in a pool, and is it whole?\n"
 	"  flash dump PATH           all spaces and blocks of a pool\n"
 	"  flash wear PATH           what its drive is rated for, and what was written so far\n"
+	"  doctor                    which way bytes take between devices, and what to mend\n"
 	"\n"
 	"Options\n"
 	"  --kv URL      device (default: $HAWK_URL, else dev:/dev/hawk)\n"
@@ -41,6 +43,7 @@ static const char usage[] =
 	"  --data        flash check, dump: read the blocks too\n"
 	"  --force       tier del: also if spaces use it, moving or dropping their blocks;\n"
 	"                flash format: whatever is there; check, dump: also if it is in use\n"
+	"  --root DIR    doctor: look at the /sys, /proc and /boot in this folder\n"
 	"  --json        print JSON\n"
 	"  --help, --version\n"
 	"\n"
@@ -55,6 +58,7 @@ struct ctl {
 	bool force;
 	bool json;
 	bool pool;
+	const char *root;
 	struct flash_opts flash;
 };
 
@@ -212,8 +216,10 @@ static int run(struct ctl *c, int argc, char **argv)
 }
 
 /* Commands that need no device.  Return: exit status, or -1: it is none of them. */
-static int run_flash(struct ctl *c, int argc, char **argv)
+static int run_alone(struct ctl *c, int argc, char **argv)
 {
+	if (argc == 1 && !strcmp(argv[0], "doctor"))
+		return doctor(c->root, c->json);
 	if (argc != 3 || strcmp(argv[0], "flash"))
 		return -1;
 	c->flash.force = c->force;
@@ -232,6 +238,7 @@ static int run_flash(struct ctl *c, int argc, char **argv)
 enum {
 	OPT_KV = 256, OPT_NODE, OPT_SIZE, OPT_FORCE, OPT_JSON, OPT_HELP, OPT_VERSION, OPT_POOL,
 	OPT_BYTES, OPT_SLOT_BYTES, OPT_DWPD, OPT_ENDURANCE, OPT_SPARSE, OPT_DATA,
+	OPT_ROOT,
 };
 
 static const struct option longopts[] = {
@@ -246,6 +253,7 @@ static const struct option longopts[] = {
 	{ "endurance", required_argument, NULL, OPT_ENDURANCE },
 	{ "sparse", no_argument, NULL, OPT_SPARSE },
 	{ "data", no_argument, NULL, OPT_DATA },
+	{ "root", required_argument, NULL, OPT_ROOT },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ "version", no_argument, NULL, OPT_VERSION },
@@ -282,7 +290,7 @@ static int parse_dwpd(const char *s, uint64_t *milli)
 
 int main(int argc, char **argv)
 {
-	struct ctl c = { .node = -1, .url = getenv("HAWK_URL") };
+	struct ctl c = { .node = -1, .url = getenv("HAWK_URL"), .root = "" };
 	int opt, ret;
 
 	if (!c.url)
@@ -318,6 +326,7 @@ int main(int argc, char **argv)
 		case OPT_DATA: c.flash.data = true; break;
 		case OPT_POOL: c.pool = true; break;
 		case OPT_FORCE: c.force = true; break;
+		case OPT_ROOT: c.root = optarg; break;
 		case OPT_JSON: c.json = true; break;
 		case OPT_HELP: fputs(usage, stdout); return 0;
 		case OPT_VERSION: printf("hawkctl %s\n", hawk_version()); return 0;
@@ -328,7 +337,7 @@ int main(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
-	ret = run_flash(&c, argc - optind, argv + optind);
+	ret = run_alone(&c, argc - optind, argv + optind);
 	if (ret >= 0)
 		return ret;
 	if (hawk_open(c.url, &c.dev)) {
