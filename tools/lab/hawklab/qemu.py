@@ -30,9 +30,15 @@ def numa(cpus, mem):
     return args
 
 
-def nvme(fd, read_bps, write_bps):
-    drive = (f"if=none,id=nvme,format=raw,file=/proc/self/fd/{fd},cache=writeback,"
-             f"discard=unmap,throttling.bps-read={read_bps},throttling.bps-write={write_bps}")
+def nvme(fd, log_fd, read_bps, write_bps):
+    """The drive; with log_fd all that is written to it is logged there, in order."""
+    drive = f"format=raw,file=/proc/self/fd/{fd}"
+    if log_fd is not None:
+        drive = (f"driver=blklogwrites,file.driver=file,file.filename=/proc/self/fd/{fd},"
+                 "file.discard=unmap,log.driver=file,"
+                 f"log.filename=/proc/self/fd/{log_fd},log-sector-size=512")
+    drive += (f",if=none,id=nvme,cache=writeback,discard=unmap,"
+              f"throttling.bps-read={read_bps},throttling.bps-write={write_bps}")
     return ["-drive", drive, "-device", "nvme,drive=nvme,serial=hawk-lab"]
 
 
@@ -55,7 +61,8 @@ def ports(fds, shell):
 
 
 def command(kernel, accel, opts, fds):
-    """The command line; fds holds the descriptors QEMU inherits (initrd, log, nvme, ports)."""
+    """The command line; fds holds the descriptors QEMU inherits (initrd, log, nvme, nvme_log
+    if the drive's writes are logged, ports)."""
     qemu = shutil.which("qemu-system-x86_64")
     if not qemu:
         raise LabError("qemu-system-x86_64 is missing; run tools/setup/install-deps lab")
@@ -67,7 +74,7 @@ def command(kernel, accel, opts, fds):
             "-append", append, "-chardev", f"file,id=log,path=/proc/self/fd/{fds['log']}",
             "-serial", "chardev:log", "-device", "virtio-rng-pci"]
     args += numa(opts.cpus, size_bytes(opts.mem))
-    args += nvme(fds["nvme"], size_bytes(opts.nvme_bps), size_bytes(opts.nvme_write_bps))
+    args += nvme(fds["nvme"], fds.get("nvme_log"), size_bytes(opts.nvme_bps), size_bytes(opts.nvme_write_bps))
     args += share("hostroot", "/", readonly=True)
     if opts.out:
         args += share("hostout", opts.out, readonly=False)

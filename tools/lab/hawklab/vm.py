@@ -104,8 +104,10 @@ class Guest:
             self.socks[name], far[name] = self.keep(near), self.keep(other)
         fds = {"initrd": initrd.fileno(), "log": self.log_file.fileno(), "nvme": drive.fileno(),
                "ports": {name: sock.fileno() for name, sock in far.items()}}
+        if self.opts.nvme_log:
+            fds["nvme_log"] = self.keep(open(self.opts.nvme_log, "w+b", buffering=0)).fileno()
         cmd = qemu.command(self.kernel, self.accel, self.opts, fds)
-        inherit = [fds["initrd"], fds["log"], fds["nvme"], *fds["ports"].values()]
+        inherit = [fd for name, fd in fds.items() if name != "ports"] + [*fds["ports"].values()]
         parent = os.getpid()
         self.qemu_err = self.keep(tempfile.TemporaryFile(prefix="hawk-lab-"))
         self.process = subprocess.Popen(
