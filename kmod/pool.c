@@ -202,6 +202,7 @@ void hawk_pool_file_free(struct hawk_mem *m)
  */
 int hawk_pool_attach(struct hawk_mem *m, u64 size)
 {
+	struct inode *inode;
 	int ret = -ENOMEM;
 
 	m->pool = kzalloc(sizeof(*m->pool), GFP_KERNEL_ACCOUNT);
@@ -217,6 +218,9 @@ int hawk_pool_attach(struct hawk_mem *m, u64 size)
 	ret = hawk_pool_read_supers(m, size);
 	if (ret)
 		goto err_free;
+	inode = file_inode(m->file);
+	m->pool->sparse = S_ISREG(inode->i_mode) &&
+			  inode_get_bytes(inode) < (loff_t)m->pool->super.bytes;
 	m->chunks = m->pool->super.chunks;
 	m->data_off = m->pool->super.data_off;
 	return 0;
@@ -406,16 +410,16 @@ int hawk_pool_grant(struct hawk_as *as, const struct hawk_grant *g)
 	return hawk_pool_write_record(as->mem[g->tier], &r, IOCB_DSYNC);
 }
 
-/* Advice to the drive or file system. */
+/* Advice to the drive or file system; a file that has its room keeps it. */
 static void hawk_pool_discard(struct hawk_mem *m, u32 chunk)
 {
 	struct inode *inode = m->file->f_mapping->host;
 	u64 off = m->data_off + ((u64)chunk << HAWK_CHUNK_SHIFT);
 
-	if (S_ISREG(inode->i_mode))
+	if (m->pool->sparse)
 		vfs_fallocate(m->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off,
 			      HAWK_CHUNK_BYTES);
-	else if (bdev_max_discard_sectors(I_BDEV(inode)))
+	else if (S_ISBLK(inode->i_mode) && bdev_max_discard_sectors(I_BDEV(inode)))
 		blkdev_issue_discard(I_BDEV(inode), off >> SECTOR_SHIFT,
 				     HAWK_CHUNK_BYTES >> SECTOR_SHIFT, GFP_NOIO);
 }

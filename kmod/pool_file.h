@@ -32,6 +32,7 @@ struct hawk_pool_buf {
  * @header_bytes: headers and records written
  * @scan_left: chunks whose headers spaces that are being made have yet to read
  * @failed: some could not be
+ * @sparse: a file that had no room for all of it when it was added
  */
 struct hawk_pool_file {
 	struct hawk_super super;
@@ -42,6 +43,7 @@ struct hawk_pool_file {
 	atomic64_t header_bytes;
 	atomic_t scan_left;
 	bool failed;
+	bool sparse;
 };
 
 int hawk_pool_read_page(struct hawk_mem *m, u64 off, u8 *to);

@@ -31,6 +31,7 @@ struct epool {
 	u64 header_bytes;		/* headers and records written; atomic */
 	u64 failed;			/* writes of them that failed; atomic */
 	pthread_mutex_t record_lock;	/* guards @page, and pages of records while they change */
+	bool sparse;			/* poolfile_sparse(), when it was opened */
 	u8 *buf;			/* pages of headers; etier.commit_lock */
 	u8 *page;
 	const char *path;
@@ -136,6 +137,7 @@ int epool_open(struct etier *t, const char *path)
 	if (!t->pool)
 		return hawk_fail(-ENOMEM, "flash %s: opening its pool", path);
 	t->pool->super = s[ret];
+	t->pool->sparse = poolfile_sparse(t->fd, s[ret].bytes);
 	ret = poolfile_size(t->fd, &have);
 	if (!ret && have < t->pool->super.bytes)
 		ret = -ENOSPC;
@@ -292,10 +294,8 @@ void epool_release(struct embed *e, u32 tier, u32 chunk)
 
 	if (hawk_pool_chunk_kept(e->engine, tier, chunk))
 		write_record(t, &r, 0);
-	/* advice: a drive or file system that cannot keeps the old bytes, which nobody reads */
-	if (fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		      (off_t)(t->data_off + (u64)chunk * HAWK_CHUNK_BYTES), HAWK_CHUNK_BYTES))
-		errno = 0;
+	poolfile_discard(t->fd, t->data_off + (u64)chunk * HAWK_CHUNK_BYTES, HAWK_CHUNK_BYTES,
+			 t->pool->sparse);
 }
 
 /* ---- commits ---- */

@@ -73,6 +73,29 @@ int poolfile_write(int fd, u64 off, const void *buf, size_t bytes, int flags)
 	return flush && fdatasync(fd) ? -errno : 0;
 }
 
+/* ---- room ---- */
+
+bool poolfile_sparse(int fd, u64 bytes)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && (u64)st.st_blocks * 512 < bytes;
+}
+
+void poolfile_discard(int fd, u64 off, u64 bytes, bool sparse)
+{
+	u64 range[2] = { off, bytes };
+	int saved = errno;
+	struct stat st;
+
+	if (sparse)
+		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
+			  (off_t)bytes);
+	else if (!fstat(fd, &st) && S_ISBLK(st.st_mode))
+		ioctl(fd, BLKDISCARD, range);
+	errno = saved;
+}
+
 /* ---- plain flash ---- */
 
 static bool is_plain(int fd, u64 size, u8 *page)

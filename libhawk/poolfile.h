@@ -60,6 +60,17 @@ int poolfile_make(int fd, const struct poolfile_params *p, struct hawk_super *s)
  */
 int poolfile_plain(int fd, u64 bytes, u32 *chunks);
 
+/** poolfile_sparse() - is it a file whose first @bytes do not all have room of their own? */
+bool poolfile_sparse(int fd, u64 bytes);
+
+/**
+ * poolfile_discard() - what is there is not needed any more
+ * @sparse: poolfile_sparse(); a file that has its room keeps it
+ *
+ * Advice: a drive or file system that cannot keeps the old bytes.
+ */
+void poolfile_discard(int fd, u64 off, u64 bytes, bool sparse);
+
 /** poolfile_write_supers() - both, each durable before the next: 0 or a negative errno */
 int poolfile_write_supers(int fd, const struct hawk_super *s);
 

@@ -207,6 +207,46 @@ static void found_blocks_are_blocks(void **state)
 	fx_dir_remove(dir);
 }
 
+static uint64_t room(void)
+{
+	struct stat st;
+
+	assert_false(stat(file, &st));
+	return (uint64_t)st.st_blocks * 512;
+}
+
+/* A file whose room was reserved keeps it when chunks are given up; a sparse one gives it back. */
+static void room_of_a_file(void **state)
+{
+	struct poolfile_params p = { .bytes = 16 * MIB, .slot_bytes = 16384 };
+	struct hawk_super made;
+	struct hawk_kv *kv;
+	struct hawk *h;
+	uint32_t i, n;
+	int fd;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		p.sparse = i;
+		fx_dir_make(dir, sizeof(dir));
+		snprintf(file, sizeof(file), "%s/pool", dir);
+		fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		assert_true(fd >= 0);
+		assert_int_equal(poolfile_make(fd, &p, &made), 0);
+		close(fd);
+		h = open_pool("");
+		kv = space(h, "a");
+		for (n = 0; n < 400; n++)
+			assert_int_equal(put(kv, n, 1, n), 0);
+		assert_true(room() > 3 * MIB);
+		hawk_kv_close(kv);
+		assert_ok(hawk_kv_destroy(h, "a"));
+		hawk_close(h);
+		assert_true(p.sparse ? room() < 2 * MIB : room() >= 16 * MIB);
+		fx_dir_remove(dir);
+	}
+}
+
 /* ---- kill ---- */
 
 /* What the writer has done, seen by who looks after it was killed. */
@@ -628,6 +668,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(clean_end),
 		cmocka_unit_test(found_blocks_are_blocks),
+		cmocka_unit_test(room_of_a_file),
 		cmocka_unit_test(damage),
 		cmocka_unit_test(enlarged_file),
 		cmocka_unit_test(forged_pool),
