@@ -98,15 +98,19 @@ $(BUILD)/tests/bpf_work: $(BUILD)/obj/tests/e2e/lib/bpf_work.o $(LIBHAWK_A)
 	@echo "  LD      $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ $(LIBHAWK_LDLIBS)
 
-# What tests/e2e/hawkctl-flash.t fills pools with
-$(BUILD)/tests/pool_fill: $(BUILD)/obj/tests/e2e/lib/pool_fill.o $(LIBHAWK_A)
+# What tests/e2e/hawkctl-flash.t fills pools with; what tests/e2e/powerlog-vm.t makes of them
+$(BUILD)/tests/log_replay: $(patsubst %,$(BUILD)/obj/tests/e2e/lib/%.o,poolimage writelog)
+$(BUILD)/tests/pool_fill $(BUILD)/tests/log_replay: \
+		$(BUILD)/tests/%: $(BUILD)/obj/tests/e2e/lib/%.o \
+				  $(BUILD)/obj/tests/e2e/lib/versions.o $(LIBHAWK_A)
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
-	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ $(LIBHAWK_LDLIBS)
+	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBHAWK_A) \
+		$(LIBHAWK_LDLIBS)
 
 $(BUILD)/tests/drives_do: $(BUILD)/obj/tests/e2e/lib/drives_do.o $(LIBHAWK_A)
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ $(LIBHAWK_LDLIBS)
 
-tests: $(BUILD)/tests/pool_fill $(BUILD)/tests/drives_do $(BUILD)/tests/translate_loop $(BUILD)/tests/draft_loop $(BUILD)/tests/bpf_work
+tests: $(patsubst %,$(BUILD)/tests/%,pool_fill log_replay drives_do translate_loop draft_loop bpf_work)

@@ -10,6 +10,14 @@ powercut-long:
 	@HAWK_POWERCUTS=200 $(PROVE) tests/e2e/powercut-vm.t
 CHECK_LONG += powercut-long
 
+## powerlog-long	20,000 power cuts between flushes, made from a log of what a VM wrote
+.PHONY: powerlog-long
+powerlog-long:
+	@tools/setup/install-deps build module lab test
+	@$(MAKE) --no-print-directory all tests module-6.1
+	@HAWK_POINTS=20000 $(PROVE) tests/e2e/powerlog-vm.t
+CHECK_LONG += powerlog-long
+
 ## abi-dump	enter what is new in uapi/hawk.h into the frozen ABI (tests/e2e/abi.t)
 .PHONY: abi-dump
 abi-dump:

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT
 /*
  * pool_fill.c - puts blocks into a space and says what it found:
- * pool_fill URL NAME BLOCKS [check|wait|churn|verify]
+ * pool_fill URL NAME BLOCKS [check|wait|once|churn|verify [FIRST [PUTS [destroy]]]]
  *
  * With "check" it puts none but gets them by key and compares their bytes; with "wait" it
- * keeps the device open until its input ends; with "churn" it puts one of them with other
- * bytes, over and over, until it is killed; with "verify" it says how many of them are
- * there, with bytes that "churn" has put under their keys.
+ * keeps the device open until its input ends; with "once" it puts each of them once, with
+ * "churn" one of them with other bytes, over and over, PUTS times or until it is killed,
+ * the versions being FIRST + 1 and so on; with "verify" it says how many of them are there,
+ * with bytes that "once" or "churn" has put under their keys.  With "destroy" the space is
+ * destroyed in the end.
  */
-#include <hawk/hawk.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#define BLOCK	65536u
+#include "versions.h"
+
+#define BLOCK	VERSIONS_BLOCK
 
 static int fill(struct hawk_kv *kv, unsigned int n)
 {
@@ -53,107 +56,105 @@ static int check(struct hawk_kv *kv, unsigned int n)
 
 /* ---- blocks with versions ---- */
 
-static uint64_t word(unsigned int n, unsigned int version, unsigned int i)
+static void put(struct hawk_kv *kv, const char *name, uint32_t n, uint32_t version)
 {
-	uint64_t id = (uint64_t)n << 32 | version;
-
-	return i ? id * 0x9e3779b97f4a7c15ull + i : id;	/* the first one tells */
-}
-
-static void churn_one(struct hawk_kv *kv, unsigned int n, unsigned int version)
-{
-	struct hawk_item it = { .lid = HAWK_LID(1 + version % 0xfffff, 0, 0, 16 * n) };
-	struct hawk_item old = { .flags = HAWK_ITEM_BY_KEY };
-	uint64_t *w;
-	unsigned int i;
-
-	memcpy(old.key, &(unsigned int) { n + 1 }, sizeof(n));
-	if (hawk_lookup(kv, &old, 1, NULL, NULL) == 1) {
-		old.flags = 0;
-		memset(old.key, 0, sizeof(old.key));
-		hawk_free(kv, &old, 1);
-	}
-	if (hawk_alloc(kv, &it, 1, NULL) != 1)
+	versions_put(kv, name, n, version);	/* what is refused is missed, that is all */
+	if (version % 50)
 		return;
-	w = hawk_addr(kv, it.vt);
-	for (i = 0; i < BLOCK / sizeof(*w); i++)
-		w[i] = word(n, version, i);
-	memcpy(it.key, &(unsigned int) { n + 1 }, sizeof(n));
-	hawk_put(kv, &it, 1, NULL);
+	printf("puts %u\n", version);
+	fflush(stdout);
 }
 
-static void churn(struct hawk_kv *kv, unsigned int blocks, unsigned int seed)
+static void churn(struct hawk_kv *kv, const char *name, uint32_t blocks, uint32_t first,
+		  uint32_t puts)
 {
-	unsigned int version, n;
+	uint32_t i, seed = first ? first : (uint32_t)time(NULL);
 
-	for (version = 1;; version++) {
+	for (i = 0; !puts || i < puts; i++) {
 		seed = seed * 1103515245 + 12345;
-		n = (seed >> 8) % blocks;
-		churn_one(kv, n, version);
-		if (version % 50)
-			continue;
-		printf("puts %u\n", version);
-		fflush(stdout);
+		put(kv, name, (seed >> 8) % blocks, first + 1 + i);
 	}
 }
 
-static int verify(struct hawk_kv *kv, unsigned int n)
+static uint32_t verify(struct hawk_kv *kv, const char *name, uint32_t blocks)
 {
-	struct hawk_item it = { .flags = HAWK_ITEM_BY_KEY };
-	const uint64_t *w;
-	unsigned int i;
+	uint32_t n, right = 0;
+	int64_t version;
 
-	memcpy(it.key, &(unsigned int) { n + 1 }, sizeof(n));
-	if (hawk_get(kv, &it, 1, NULL, NULL) != 1)
-		return 0;
-	w = hawk_addr(kv, it.vt);
-	for (i = 0; i < BLOCK / sizeof(*w); i++)
-		if (w[i] != word(n, (unsigned int)w[0], i)) {
+	for (n = 0; n < blocks; n++) {
+		version = versions_get(kv, name, n);
+		if (version < 0) {
 			fprintf(stderr, "pool_fill: block %u has bytes that nobody put there\n", n);
 			exit(3);
 		}
-	it = (struct hawk_item) { .lid = it.lid, .vt = it.vt };
-	hawk_unpin(kv, &it, 1);
+		right += !!version;
+	}
+	return right;
+}
+
+/* What to do with a space.  Return: whether @what is one of these. */
+static int versions(struct hawk_kv *kv, const char *name, uint32_t blocks, const char *what,
+		    uint32_t first, uint32_t puts)
+{
+	uint32_t n;
+
+	if (!strcmp(what, "churn"))
+		churn(kv, name, blocks, first, puts);
+	else if (!strcmp(what, "verify"))
+		printf("right %u\n", verify(kv, name, blocks));
+	else if (!strcmp(what, "once"))
+		for (n = 0; n < blocks; n++)
+			put(kv, name, n, first + 1 + n);
+	else
+		return 0;
 	return 1;
+}
+
+/* ---- the program ---- */
+
+static int plain(struct hawk_kv *kv, uint32_t blocks, const char *what)
+{
+	uint32_t n, right = 0;
+
+	if (!strcmp(what, "check")) {
+		for (n = 0; n < blocks; n++)
+			right += (uint32_t)check(kv, n);
+		printf("right %u\n", right);
+		return 0;
+	}
+	for (n = 0; n < blocks; n++)
+		if (fill(kv, n))
+			return 1;
+	if (!strcmp(what, "wait"))
+		getchar();
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	struct hawk_kv_params p = {
-		.block_bytes = BLOCK, .block_tokens = 16, .layers = 1, .head_groups = 1,
-		.max_blocks = 4096, .quota_all = 1, .model_id = 77,
-	};
+	const char *what = argc > 4 ? argv[4] : "";
 	struct hawk_stats st;
 	struct hawk_kv *kv;
-	unsigned int n, blocks, right = 0;
+	uint32_t blocks;
 	struct hawk *h;
 
 	if (argc < 4)
 		return 2;
-	p.name = argv[2];
-	blocks = (unsigned int)atoi(argv[3]);
-	if (hawk_open(argv[1], &h) || hawk_kv_create(h, &p, &kv) || hawk_kv_stats(kv, &st)) {
-		fprintf(stderr, "pool_fill: %s\n", hawk_strerror_last());
-		return 1;
-	}
+	blocks = (uint32_t)atoi(argv[3]);
+	if (hawk_open(argv[1], &h) || versions_space(h, argv[2], &kv) || hawk_kv_stats(kv, &st))
+		goto err;
 	printf("recovered %llu\n", (unsigned long long)st.recovered);
 	fflush(stdout);
-	if (argc > 4 && !strcmp(argv[4], "churn"))
-		churn(kv, blocks, (unsigned int)time(NULL));
-	if (argc > 4 && (!strcmp(argv[4], "check") || !strcmp(argv[4], "verify"))) {
-		for (n = 0; n < blocks; n++)
-			right += (unsigned int)(*argv[4] == 'c' ? check(kv, n) : verify(kv, n));
-		printf("right %u\n", right);
-		blocks = 0;
-	}
-	for (n = 0; n < blocks; n++)
-		if (fill(kv, n)) {
-			fprintf(stderr, "pool_fill: %s\n", hawk_strerror_last());
-			return 1;
-		}
-	if (argc > 4 && !strcmp(argv[4], "wait"))
-		getchar();
+	if (!versions(kv, argv[2], blocks, what, argc > 5 ? (uint32_t)atoi(argv[5]) : 0,
+		      argc > 6 ? (uint32_t)atoi(argv[6]) : 0) && plain(kv, blocks, what))
+		goto err;
 	hawk_kv_close(kv);
+	if (argc > 7 && !strcmp(argv[7], "destroy") && hawk_kv_destroy(h, argv[2]))
+		goto err;
 	hawk_close(h);
 	return 0;
+
+err:
+	fprintf(stderr, "pool_fill: %s\n", hawk_strerror_last());
+	return 1;
 }
