@@ -5,9 +5,12 @@
  * The engine finds the blocks, keeps them and orders them.  What lies on flash is read
  * straight into the buffer, neighbours by one read, while this thread copies what lies
  * in memory: in slices, no faster than its share of the drives lets both end together
- * (kmod/core/pace.c).  Between slices it sleeps until a read has ended.  What was read and is not what was written is read again, block by block,
- * into memory of our own: the caller may write to his buffer meanwhile, and nobody shall
- * lose a block for that.
+ * (kmod/core/pace.c).  Between slices it sleeps until a read has ended.  What was read and
+ * is not what was written is read again, block by block, into memory of our own: the caller
+ * may write to his buffer meanwhile, and nobody shall lose a block for that.
+ *
+ * At its deadline a gather leaves what a drive has not answered (estray.c): it stays until
+ * that has ended, and nobody looks at the buffer any more, which may have been unmapped.
  *
  * An asynchronous gather is found here and made by a mover (async.c).  It posts all of
  * its completions itself, the last one when it holds nothing any more.
@@ -32,7 +35,9 @@ struct erun {
 };
 
 struct egather {
-	struct ekv *kv;
+	struct eio_kind kind;	/* of its reads; first */
+	struct ekv *kv;		/* not when it has been left */
+	u32 refs;		/* its caller, and reads that he has left; atomic */
 	struct hawk_gather arg;
 	struct hawk_gather_set set;
 	struct hawk_pace_load load;
@@ -47,12 +52,6 @@ struct egather {
 	u8 *spare;		/* a block read again, or NULL */
 };
 
-/* The reads of a gather: see eio_kind. */
-struct reads {
-	struct eio_kind kind;
-	struct egather *g;
-};
-
 static void gather_free(struct egather *g)
 {
 	free(g->spare);
@@ -65,19 +64,30 @@ static void gather_free(struct egather *g)
 	free(g);
 }
 
+static void gather_put(struct egather *g)
+{
+	if (!__atomic_sub_fetch(&g->refs, 1, __ATOMIC_ACQ_REL))
+		gather_free(g);
+}
+
+static struct espace *space_of(const struct egather *g)
+{
+	return g->kind.sp;
+}
+
 static u32 block_bytes(const struct egather *g)
 {
-	return g->kv->sp->geo.block_bytes;
+	return space_of(g)->geo.block_bytes;
 }
 
 static struct hawk_pace *pace_of(const struct egather *g)
 {
-	return hawk_engine_pace(g->kv->sp->e->engine);
+	return hawk_engine_pace(space_of(g)->e->engine);
 }
 
 static struct etier *tier_of(const struct egather *g, u32 at)
 {
-	return &g->kv->sp->e->tier[hawk_gather_tier(&g->set, at)];
+	return &space_of(g)->e->tier[hawk_gather_tier(&g->set, at)];
 }
 
 static u8 *place_of(const struct egather *g, u32 at)
@@ -97,9 +107,10 @@ static void end_block(struct egather *g, u32 at, s32 status, bool bad)
 		.flags = HAWK_CQE_ITEM,
 	};
 
-	g->moved += !status;
-	hawk_gather_done(g->kv->sp->space, &g->set, at, status, bad);
-	moved_note(g->kv->sp->e);
+	if (!status)
+		g->moved++;
+	hawk_gather_done(space_of(g)->space, &g->set, at, status, bad);
+	moved_note(space_of(g)->e);
 	if (g->arg.flags & HAWK_BATCH_ASYNC)
 		ering_post(g->kv, &cqe);
 }
@@ -108,7 +119,7 @@ static void end_block(struct egather *g, u32 at, s32 status, bool bad)
 
 static void run_place(const struct eio_kind *k, void *what, struct eio_place *p)
 {
-	struct egather *g = ((const struct reads *)k)->g;
+	struct egather *g = (struct egather *)k;
 	const struct erun *r = what;
 
 	p->t = tier_of(g, r->at);
@@ -127,7 +138,6 @@ static bool good(const struct egather *g, u32 at, const u8 *p)
 static s32 read_again(struct egather *g, u32 at)
 {
 	struct erun one = { .at = at, .n = 1 };
-	struct reads reads = { .g = g };
 	struct eio_place p;
 	ssize_t n;
 
@@ -135,7 +145,7 @@ static s32 read_again(struct egather *g, u32 at)
 		g->spare = NULL;
 		return -ENOMEM;
 	}
-	run_place(&reads.kind, &one, &p);
+	run_place(&g->kind, &one, &p);
 	n = pread(p.t->fd, g->spare, p.bytes, (off_t)p.off);
 	if (n != (ssize_t)p.bytes)
 		return -EIO;
@@ -164,14 +174,39 @@ static void finish_run(struct egather *g, const struct erun *r, s32 res)
 /* What has come is checked while the rest is on its way. */
 static void run_done(const struct eio_kind *k, void *what, s32 res)
 {
-	struct egather *g = ((const struct reads *)k)->g;
+	struct egather *g = (struct egather *)k;
 	struct erun *r = what;
+	u32 at;
 
+	if (res == -ECANCELED) {
+		for (at = r->at; at < r->at + r->n; at++)
+			end_block(g, at, -ETIME, false);
+		return;
+	}
 	g->end[hawk_gather_tier(&g->set, r->at)] = now_ns();
 	r->ended = true;
 	hawk_pace_done(pace_of(g), &g->paced, HAWK_PACE_FLASH, hawk_gather_tier(&g->set, r->at),
 		       (u64)r->n * block_bytes(g), now_ns());
 	finish_run(g, r, res);
+}
+
+/* What was left has ended. */
+static void reads_over(const struct eio_kind *k)
+{
+	struct egather *g = (struct egather *)k;
+
+	seqs_waiting(space_of(g));
+	gather_put(g);
+}
+
+/* Waits for all reads that have begun, until the deadline.  Return: whether they have ended. */
+static bool reads_end(struct egather *g, struct eio *io)
+{
+	__atomic_add_fetch(&g->refs, 1, __ATOMIC_RELAXED);
+	if (eio_finish(io, &g->kind, g->arg.deadline_ns))
+		return false;
+	__atomic_sub_fetch(&g->refs, 1, __ATOMIC_RELAXED);
+	return true;
 }
 
 /* ---- all transfers ---- */
@@ -217,7 +252,7 @@ static u32 take(struct egather *g, const struct erun *r, u32 kind, u32 max, u64 
 }
 
 /* Starts as many reads as may be.  Return: their context, or NULL. */
-static struct eio *read_runs(struct egather *g, const struct reads *reads, const bool *stop)
+static struct eio *read_runs(struct egather *g, const bool *stop)
 {
 	struct eio *io = NULL;
 	u64 wait;
@@ -233,9 +268,9 @@ static struct eio *read_runs(struct egather *g, const struct reads *reads, const
 			break;
 		split_run(g, r, n);
 		if (!io)
-			io = eio_take(g->kv->sp->e);
+			io = eio_take(space_of(g)->e);
 		r->sent = true;
-		eio_queue(io, &reads->kind, r);
+		eio_queue(io, &g->kind, r);
 	}
 	eio_start(io);
 	return io;
@@ -273,8 +308,7 @@ static void doze(u64 ns)
  * may go on.  @more: there are reads that could not begin yet: look for them soon.
  * Return: whether anything was copied or read.
  */
-static bool copy_runs(struct egather *g, struct eio *io, const struct reads *reads,
-		      const bool *stop, bool more)
+static bool copy_runs(struct egather *g, struct eio *io, const bool *stop, bool more)
 {
 	u32 i, n, slice = SLICE_BYTES / block_bytes(g);
 	bool reading = io, any = io;
@@ -289,7 +323,7 @@ static bool copy_runs(struct egather *g, struct eio *io, const struct reads *rea
 			if (n)
 				copy_slice(g, r, n);
 			if (reading)
-				reading = eio_wait(io, &reads->kind, n ? 0 : wait);
+				reading = eio_wait(io, &g->kind, n ? 0 : wait);
 			else if (more)
 				return any;
 			else if (!n)
@@ -321,24 +355,22 @@ static void skip_left(struct egather *g, s32 status)
 
 static void transfer_all(struct egather *g, const bool *stop)
 {
-	struct reads reads = { { run_place, run_done, NULL, g->kv->sp }, g };
 	struct eio *io;
 	s32 ret = 0;
 
 	g->start = now_ns();
-	hawk_pace_begin(pace_of(g), &g->paced, &g->load, hawk_space_paced(g->kv->sp->space),
+	hawk_pace_begin(pace_of(g), &g->paced, &g->load, hawk_space_paced(space_of(g)->space),
 			g->start);
 	while (!ret && (runs_left(g, true) || runs_left(g, false))) {
-		io = read_runs(g, &reads, stop);
-		if (!copy_runs(g, io, &reads, stop, runs_left(g, true)))
+		io = read_runs(g, stop);
+		if (!copy_runs(g, io, stop, runs_left(g, true)))
 			doze(HAWK_PACE_WAIT_NS);
-		eio_finish(io, &reads.kind, 0);
-		ret = stopped(g, stop);
+		ret = reads_end(g, io) ? stopped(g, stop) : -ETIME;
 	}
 	skip_left(g, ret);
 	hawk_pace_end(pace_of(g), &g->paced, now_ns());
-	seqs_waiting(g->kv->sp);	/* what has been read may have been dropped */
-	promote_note(g->kv->sp);
+	seqs_waiting(space_of(g));	/* what has been read may have been dropped */
+	promote_note(space_of(g));
 }
 
 /* ---- the call ---- */
@@ -376,6 +408,11 @@ static struct egather *gather_new(struct ekv *kv, const struct hawk_gather *arg)
 
 	if (!g)
 		return NULL;
+	g->kind = (struct eio_kind){
+		.place = run_place, .done = run_done, .sp = kv->sp, .lent = true,
+		.over = arg->flags & HAWK_BATCH_ASYNC ? NULL : reads_over,
+	};
+	g->refs = 1;
 	g->kv = kv;
 	g->called = now_ns();
 	g->arg = *arg;
@@ -400,9 +437,9 @@ static void give_back(struct egather *g)
 	u32 at;
 
 	for (at = 0; at < g->set.n; at++)
-		hawk_gather_done(g->kv->sp->space, &g->set, at, -ECANCELED, false);
-	moved_note(g->kv->sp->e);
-	seqs_waiting(g->kv->sp);
+		hawk_gather_done(space_of(g)->space, &g->set, at, -ECANCELED, false);
+	moved_note(space_of(g)->e);
+	seqs_waiting(space_of(g));
 }
 
 /* It will not begin. */
@@ -425,7 +462,7 @@ static u64 time_of(const struct egather *g, u32 tier)
 /* A mover makes an asynchronous one. */
 void egather_run(struct egather *g, const bool *stop)
 {
-	struct embed *e = g->kv->sp->e;
+	struct embed *e = space_of(g)->e;
 
 	planner_enter(e);
 	transfer_all(g, stop);
@@ -482,7 +519,7 @@ static int gather_async(struct egather *g, struct hawk_gather *arg)
 
 static void gather_now(struct egather *g, struct hawk_gather *arg)
 {
-	struct embed *e = g->kv->sp->e;
+	struct embed *e = space_of(g)->e;
 	u32 t;
 
 	planner_enter(e);
@@ -490,9 +527,9 @@ static void gather_now(struct egather *g, struct hawk_gather *arg)
 	planner_leave(e);
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		g->arg.tier[t].ns = time_of(g, t);
-	report(g, arg, -ECANCELED);
-	estats_gather(g->kv->sp, &g->set, g->called);
-	gather_free(g);
+	report(g, arg, -ETIME);
+	estats_gather(space_of(g), &g->set, g->called);
+	gather_put(g);
 }
 
 int embed_gather(struct hawk_kv *base, struct hawk_gather *arg)

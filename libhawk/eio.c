@@ -15,7 +15,8 @@
  * what has been is left to estray.c with the context.  The memory that it reads into or
  * writes from stays the transfer's until that has ended: the engine gives a frame with a
  * move to nobody.  So a kind that may be left owns all that its transfers refer to, and
- * gives it back in its over().
+ * gives it back in its over(); or its memory is somebody else's, who has been told not to use
+ * it (eio_kind.lent).
  *
  * A request of neighbours that does not come out whole is made again one by one, so that a
  * bad block does not fail others; a transfer that stops half-way goes on from there.
@@ -284,7 +285,7 @@ static void item_goes_on(struct eio *io, struct eio_req *r, s32 res)
 /* eio_ended() - what came of a request; the caller has taken it off those under way */
 void eio_ended(struct eio *io, struct eio_req *r, s32 res)
 {
-	bool whole = res >= 0 && (u64)res == bytes_of(io, r);
+	bool whole = res >= 0 && (u64)res == bytes_of(io, r) && !(io->left && io->kind->lent);
 	struct etier *t = io->item[r->first].p.t;
 	u32 i;
 

@@ -383,13 +383,15 @@ struct eio_place {
 /*
  * Transfers of one kind: where one is, and what its end means (@res: 0 or -errno).
  * @over: NULL: its caller waits until all have ended; else he may leave before that, and it
- * is called, by whatever thread, when nothing refers to the kind any more.
+ * is called, by whatever thread, when nothing refers to the kind any more.  @lent: the
+ * memory is not the kind's own: what comes when he has left ends as canceled.
  */
 struct eio_kind {
 	void (*place)(const struct eio_kind *k, void *what, struct eio_place *p);
 	void (*done)(const struct eio_kind *k, void *what, s32 res);
 	void (*over)(const struct eio_kind *k);
 	struct espace *sp;
+	bool lent;
 };
 
 struct eio *eio_take(struct embed *e);

@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -241,6 +242,45 @@ static void drive_stalls(void **state)
 		get_by(&d, 0, 200 * MS);
 	stall_end(&d, 0, false);
 	assert_int_equal(info(&d).health, HAWK_HEALTH_OK);
+	assert_int_equal(fx_get(d.f.kv, 0, 1), 0);
+	drive_close(&d);
+}
+
+/*
+ * A gather leaves at its deadline with what is there.  Its buffer may go while the drive still
+ * owes a block, and the block is lost to nobody.
+ */
+static void gather_ends(void **state)
+{
+	uint64_t lid[2] = { fx_lid(0), fx_lid(2 * FRAMES - 1) };	/* on flash, in memory */
+	struct hawk_opts o = { 0 };
+	uint32_t count = 2, remap[2];
+	struct hawk_gather g = { 0 };
+	int32_t status[2];
+	struct hawk_gather_lists l = {
+		.lid = lid, .count = &count, .lists = 1, .remap = remap, .status = status,
+		.buf_bytes = 2 * FX_BLOCK,
+	};
+	struct hawk_item it = { .lid = lid[0] };
+	struct drive d;
+
+	(void)state;
+	drive_open(&d);
+	l.buf = mmap(NULL, l.buf_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(l.buf != MAP_FAILED);
+	stall_begin(&d);
+	o.deadline_ns = fx_now() + 50 * MS;
+	assert_int_equal(hawk_gather(d.f.kv, &l, &o, &g), 1);
+	stall_no_more(&d);
+	assert_int_equal(status[0], -ETIME);
+	assert_int_equal(status[1], 0);
+	assert_true(fx_is((uint8_t *)l.buf + (uint64_t)remap[1] * FX_BLOCK, 2 * FRAMES - 1, 1));
+	assert_int_equal(g.busy, 1);
+	assert_int_equal(info(&d).out, 1);
+	assert_int_equal(munmap(l.buf, l.buf_bytes), 0);
+	assert_int_equal(hawk_free(d.f.kv, &it, 1), 0);
+	assert_int_equal(it.status, -EBUSY);		/* it is still being read */
+	stall_end(&d, 0, false);
 	assert_int_equal(fx_get(d.f.kv, 0, 1), 0);
 	drive_close(&d);
 }
@@ -557,6 +597,7 @@ int main(void)
 		cmocka_unit_test_setup(wait_ends, with_ring),
 		cmocka_unit_test_setup(frame_is_nobodys, with_ring),
 		cmocka_unit_test_setup(drive_stalls, with_ring),
+		cmocka_unit_test_setup(gather_ends, with_ring),
 		cmocka_unit_test_setup(close_meanwhile, with_ring),
 		cmocka_unit_test_setup(one_of_two_is_cut, with_ring),
 		cmocka_unit_test_setup(one_of_two_is_full, with_ring),
@@ -564,6 +605,7 @@ int main(void)
 		cmocka_unit_test_setup(pools_differ, with_ring),
 		cmocka_unit_test_setup(wait_ends, with_threads),
 		cmocka_unit_test_setup(drive_stalls, with_threads),
+		cmocka_unit_test_setup(gather_ends, with_threads),
 		cmocka_unit_test_setup(close_meanwhile, with_threads),
 		cmocka_unit_test_setup(one_of_two_is_cut, with_threads),
 		cmocka_unit_test_setup(one_of_two_is_full, with_threads),
