@@ -158,31 +158,31 @@ static struct embed *embed_new(void)
 	return e;
 }
 
-static int add_flash(struct embed *e, const struct hawk_url *u)
+/* Each drive has its part of what may be written. */
+static int add_drive(struct embed *e, const struct hawk_url *u, const char *path)
 {
-	struct hawk_tier_admit a = { .budget_bytes = u->budget };
+	struct hawk_tier_admit a = { .budget_bytes = u->budget / u->drives };
 	unsigned int tier;
-	int ret;
+	int ret = embed_flash_prepare(path, u->flash, u->persist);
 
-	ret = embed_flash_prepare(u->path, u->flash, u->persist);
 	if (ret)
 		return ret;
-	ret = u->persist ? hawk_tier_add_pool(&e->base, u->path, &tier) :
-			   hawk_tier_add_blk(&e->base, u->path, u->flash, &tier);
+	ret = u->persist ? hawk_tier_add_pool(&e->base, path, &tier) :
+			   hawk_tier_add_blk(&e->base, path, u->flash, &tier);
 	if (ret || !u->budget)
 		return ret;
 	return hawk_tier_admit_set(&e->base, tier, &a);
 }
 
-/* Tier 0 is DRAM, the next one flash if there is any, the last one a GPU's. */
+/* Tier 0 is DRAM, the next ones flash if there is any, the last one a GPU's. */
 static int add_tiers(struct embed *e, const struct hawk_url *u)
 {
 	unsigned int tier;
-	int ret;
+	uint32_t i;
+	int ret = hawk_tier_add_host(&e->base, -1, u->dram, &tier);
 
-	ret = hawk_tier_add_host(&e->base, -1, u->dram, &tier);
-	if (!ret && u->path[0])
-		ret = add_flash(e, u);
+	for (i = 0; !ret && i < u->drives; i++)
+		ret = add_drive(e, u, u->drive[i]);
 	if (!ret && u->gpu[0])
 		ret = hawk_tier_add_gpu(&e->base, u->gpu, u->gpu_bytes, &tier);
 	return ret;

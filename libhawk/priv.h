@@ -116,10 +116,12 @@ void hawk_kv_heads(struct hawk_kv *kv, uint32_t head_groups, uint32_t rank, uint
 /**
  * struct hawk_url - a parsed URL
  * @dev: kernel backend at @path; else embedded with the sizes below
- * @path: the device, or the flash file, empty for none
+ * @path: the device, or the flash files, one behind the other
+ * @used: bytes of these
  * @dram: bytes of the DRAM tier
- * @flash: bytes of the flash tier
- * @persist: the flash file is a pool
+ * @drive: the flash files, @drives of them, in @path: copies of this struct are none
+ * @flash: bytes of each of these flash tiers
+ * @persist: the flash files are pools
  * @budget: bytes per day that may be written to flash, 0: no limit
  * @gpu: the GPU, as hawk_tier_add_gpu() calls it, empty for none
  * @gpu_bytes: of its memory
@@ -132,7 +134,10 @@ void hawk_kv_heads(struct hawk_kv *kv, uint32_t head_groups, uint32_t rank, uint
 struct hawk_url {
 	bool dev;
 	char path[HAWK_PATH_MAX];
+	uint32_t used;
 	uint64_t dram;
+	const char *drive[HAWK_TIERS_MAX - 1];
+	uint32_t drives;
 	uint64_t flash;
 	uint64_t budget;
 	char gpu[16];

@@ -5,9 +5,9 @@
  *	dev:[PATH]
  *	embed:[?KEY=VALUE[&KEY=VALUE]...]
  *
- * Values may hold %XX for bytes that mean something here.  A key given twice, an
- * unknown key or a size that does not fit is refused: a misspelt option must not
- * quietly give a different device.
+ * Values may hold %XX for bytes that mean something here.  A key given twice (but flash,
+ * which may be several drives), an unknown key or a size that does not fit is refused: a
+ * misspelt option must not quietly give a different device.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -115,6 +115,27 @@ static int parse_gpu(const char *s, struct hawk_url *u)
 	return parse_size(size + 1, &u->gpu_bytes);
 }
 
+/* A flash file more; given twice it would fail later, as in use by another device. */
+static int add_drive(struct hawk_url *u, const char *path, unsigned int *got)
+{
+	uint32_t i;
+
+	if (!*path)
+		return hawk_fail(-EINVAL, "URL: flash without a path");
+	if (u->drives == HAWK_TIERS_MAX - 1)
+		return hawk_fail(-EINVAL, "URL: flash is given more than %u times",
+				 HAWK_TIERS_MAX - 1);
+	for (i = 0; i < u->drives; i++)
+		if (!strcmp(u->drive[i], path))
+			return hawk_fail(-EINVAL, "URL: flash=%s is given twice", path);
+	if (strlen(path) >= sizeof(u->path) - u->used)
+		return hawk_fail(-EINVAL, "URL: paths of more than %zu bytes", sizeof(u->path));
+	u->drive[u->drives++] = strcpy(u->path + u->used, path);
+	u->used += (uint32_t)strlen(path) + 1;
+	*got |= GOT_FLASH;
+	return 0;
+}
+
 static int set_option(struct hawk_url *u, const char *key, const char *value, unsigned int *got)
 {
 	unsigned int bit;
@@ -124,10 +145,7 @@ static int set_option(struct hawk_url *u, const char *key, const char *value, un
 		bit = GOT_DRAM;
 		ret = parse_size(value, &u->dram);
 	} else if (!strcmp(key, "flash")) {
-		bit = GOT_FLASH;
-		if (!*value)
-			ret = -EINVAL;
-		strcpy(u->path, value);	/* same size as the decoded value */
+		return add_drive(u, value, got);
 	} else if (!strcmp(key, "flash_size")) {
 		bit = GOT_FLASH_SIZE;
 		ret = parse_size(value, &u->flash);

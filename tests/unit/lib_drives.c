@@ -545,6 +545,46 @@ static void pools_together_and_alone(void **state)
 	fx_dir_remove(t.dir);
 }
 
+/* A URL names both: blocks and the write budget are spread over them. */
+static void two_in_the_url(void **state)
+{
+	struct hawk_tier_admit a = { 0 };
+	struct hawk_tier_info ti;
+	struct two t = { 0 };
+	char url[800];
+	uint32_t i;
+
+	(void)state;
+	fx_dir_make(t.dir, sizeof(t.dir));
+	for (i = 0; i < 2; i++)
+		snprintf(t.file[i], sizeof(t.file[i]), "%s/%u", t.dir, i);
+	snprintf(url, sizeof(url), "embed:?dram=2M&writeback=0&flash=%s&flash=%s&flash_size=16M&"
+		 "persist=1", t.file[0], t.file[1]);
+	assert_ok(hawk_open(url, &t.h));
+	t.kv = space(t.h, "agents");
+	fx_put(t.kv, 0, 5 * FRAMES, 1);
+	for (i = 1; i <= 2; i++) {
+		assert_ok(hawk_tier_stat(t.h, i, &ti));
+		assert_in_range(ti.write_bytes, FRAMES * FX_BLOCK, 3 * FRAMES * FX_BLOCK);
+	}
+	pools_close(&t);
+	strcat(url, "&flash_budget=2G");
+	assert_ok(hawk_open(url, &t.h));
+	for (i = 1; i <= 2; i++) {
+		assert_ok(hawk_tier_admit_get(t.h, i, &a));
+		assert_int_equal(a.budget_bytes, 1 << 30);
+	}
+	t.kv = space(t.h, "agents");
+	assert_in_range(recovered(t.kv), 4 * FRAMES, 5 * FRAMES);
+	assert_int_equal(right(t.kv, 0, 5 * FRAMES, 1), recovered(t.kv));
+	pools_close(&t);
+	/* one that cannot be had is named */
+	snprintf(url, sizeof(url), "embed:?flash=%s&flash=%s/none/x&persist=1", t.file[0], t.dir);
+	assert_int_equal(hawk_open(url, &t.h), -ENOENT);
+	assert_non_null(strstr(hawk_strerror_last(), "/none/x"));
+	fx_dir_remove(t.dir);
+}
+
 /* Keys that were put into each while the other was away: with other bytes, nobody's. */
 static void pools_differ(void **state)
 {
@@ -603,6 +643,7 @@ int main(void)
 		cmocka_unit_test_setup(one_of_two_is_full, with_ring),
 		cmocka_unit_test_setup(pools_together_and_alone, with_ring),
 		cmocka_unit_test_setup(pools_differ, with_ring),
+		cmocka_unit_test_setup(two_in_the_url, with_ring),
 		cmocka_unit_test_setup(wait_ends, with_threads),
 		cmocka_unit_test_setup(drive_stalls, with_threads),
 		cmocka_unit_test_setup(gather_ends, with_threads),

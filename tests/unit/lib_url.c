@@ -21,17 +21,22 @@ static void accepts(void **state)
 	assert_int_equal(hawk_url_parse("embed:", &u), 0);
 	assert_false(u.dev);
 	assert_int_equal(u.dram, 256u << 20);
-	assert_string_equal(u.path, "");
+	assert_int_equal(u.drives, 0);
 	assert_int_equal(hawk_url_parse("embed:?", &u), 0);
 
 	assert_int_equal(hawk_url_parse("embed:?dram=3g&flash=/a%26b%25&flash_size=2T"
 					"&flash_budget=5G&writeback=0",
 					&u), 0);
 	assert_int_equal(u.dram, 3ull << 30);
-	assert_string_equal(u.path, "/a&b%");
+	assert_int_equal(u.drives, 1);
+	assert_string_equal(u.drive[0], "/a&b%");
 	assert_int_equal(u.flash, 2ull << 40);
 	assert_int_equal(u.writeback, 0);
 	assert_true(u.budget == 5ull << 30);
+	assert_int_equal(hawk_url_parse("embed:?flash=/a&persist=1&flash=/b", &u), 0);
+	assert_int_equal(u.drives, 2);
+	assert_string_equal(u.drive[0], "/a");
+	assert_string_equal(u.drive[1], "/b");
 	assert_int_equal(hawk_url_parse("embed:?dram=4194304", &u), 0);
 	assert_int_equal(u.dram, 4194304);
 }
@@ -45,7 +50,9 @@ static void rejects(void **state)
 		"embed:?dram=99999999999999999999", "embed:?Dram=1M", "embed:?dram=1M&dram=1M",
 		"embed:?dram=1M&&writeback=1", "embed:?nope=1", "embed:?flash=/x",
 		"embed:?flash_size=1G", "embed:?flash_budget=1G", "embed:?flash_budget=0",
-		"embed:?flash=&flash_size=1G", "embed:?writeback=1025",
+		"embed:?flash=&flash_size=1G", "embed:?flash=/a&flash=/a&persist=1",
+		"embed:?flash=/1&flash=/2&flash=/3&flash=/4&flash=/5&flash=/6&flash=/7&flash=/8&persist=1",
+		"embed:?writeback=1025",
 		"embed:?writeback=-1", "embed:?writeback=1x", "embed:?=1", "embed:?dram=1M%",
 	};
 	struct hawk_url u;
