@@ -2,12 +2,13 @@
 
 TESTS_E2E += $(wildcard tests/e2e/*.t)
 
-## make powercut-long	200 power cuts of a VM that writes to a pool
+## make powercut-long	200 power cuts of a VM that writes to a pool; goes on where it was interrupted
 .PHONY: powercut-long
 powercut-long:
 	@tools/setup/install-deps build module lab test
 	@$(MAKE) --no-print-directory all tests module-6.1
-	@HAWK_POWERCUTS=200 $(PROVE) tests/e2e/powercut-vm.t
+	@HAWK_POWERCUTS=200 HAWK_POWERCUT_DIR=$(BUILD)/powercut $(PROVE) tests/e2e/powercut-vm.t
+	@rm -r $(BUILD)/powercut
 CHECK_LONG += powercut-long
 
 ## powerlog-long	20,000 power cuts between flushes, made from a log of what a VM wrote

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 """The lab's VM is killed without warning while the module writes to a pool on its drive. The
 next one finds the pool: every block that is served by key has bytes that were put under it.
-HAWK_POWERCUTS: how often (5; make check-long: 200)."""
+HAWK_POWERCUTS: how often (5; make powercut-long: 200).
+HAWK_POWERCUT_DIR: keep the drive there, and a line of each cut in its file "cuts"; what was
+interrupted goes on behind the last of them."""
 
 import os
 import pathlib
@@ -22,17 +24,15 @@ TOP = HERE.parents[1]
 LAB = TOP / "tools/lab/hawk-lab"
 ROUNDS = int(os.environ.get("HAWK_POWERCUTS", 5))
 SEED = int(os.environ.get("HAWK_SEED", 1))
+KEEP = os.environ.get("HAWK_POWERCUT_DIR")
 BLOCKS = 200            # of 64 KiB; the pool has room for 400, host memory for 32
 GUEST = f"""
 cd "$1"
 [ "$2" = first ] && build/bin/hawkctl flash format /dev/nvme0n1 --bytes 32M
-build/bin/hawkctl flash check /dev/nvme0n1 >/dev/null; echo "check $?"
+build/bin/hawkctl flash check /dev/nvme0n1 >/dev/null; echo "damaged $?"
 build/bin/hawkctl tier add-host 2M >/dev/null
 build/bin/hawkctl --pool tier add-blk /dev/nvme0n1 >/dev/null || exit 1
 build/tests/pool_fill dev: agents {BLOCKS} verify || exit 1
-rmmod hawk && insmod build/kmod-6.1/hawk.ko
-build/bin/hawkctl tier add-host 2M >/dev/null
-build/bin/hawkctl --pool tier add-blk /dev/nvme0n1 >/dev/null || exit 1
 exec build/tests/pool_fill dev: agents {BLOCKS} churn
 """
 
@@ -41,7 +41,8 @@ t = tap.Tap()
 
 def boot(drive, which):
     return subprocess.Popen(
-        [LAB, "run", "--quiet", "--timeout", "300", "--nvme-file", drive, "--nvme-size", "64M",
+        [LAB, "run", "--quiet", "--timeout", "300", "--mem", "768M", "--nvme-file", drive,
+         "--nvme-size", "64M",
          "--", "sh", "-uc", GUEST, "powercut", TOP, which],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -63,15 +64,38 @@ if subprocess.run([LAB, "status"], capture_output=True).returncode:
     tap.skip_all("the lab does not work here (tools/lab/hawk-lab status)")
 if not all((TOP / p).exists() for p in ("build/kmod-6.1/hawk.ko", "build/tests/pool_fill")):
     tap.skip_all("hawk.ko or pool_fill is not built")
-random.seed(SEED)
-found = 0
-with tempfile.TemporaryDirectory() as tmp:
-    for n in range(ROUNDS + 1):
-        wanted = random.randrange(100, 3000)
-        said, err = until_cut(boot(f"{tmp}/drive", "first" if not n else "again"), wanted)
-        found += said.get("right", 0)
-        t.ok("right" in said and "puts" in said,
-             f"seed {SEED}, cut {n}: {said.get('right')} of {said.get('recovered')} blocks found "
-             "are right", err)
-t.ok(found > 10 * ROUNDS, f"{found} blocks were served after {ROUNDS} cuts")
+
+
+def cut(n, drive):
+    """One more: starts where the last one has left the drive, and puts so many blocks."""
+    wanted = random.Random(SEED * 1000003 + n).randrange(100, 3000)
+    said, err = until_cut(boot(drive, "again" if n else "first"), wanted)
+    t.ok("right" in said and "puts" in said,
+         f"seed {SEED}, cut {n}: {said.get('right')} of {said.get('recovered')} blocks found "
+         "are right", err)
+    return said.get("right", 0), said.get("recovered", 0), said.get("damaged", 0)
+
+
+def cuts(folder):
+    """All that are left. What the first one finds was there before it: nothing."""
+    done = folder / "cuts"
+    lines = done.read_text().splitlines() if done.exists() else []
+    for n in range(len(lines), ROUNDS + 1):
+        said = cut(n, f"{folder}/drive")
+        if t.failed:
+            return
+        lines.append(" ".join(map(str, (n, *said))))
+        done.write_text("\n".join(lines) + "\n")
+    right, recovered, damaged = (sum(int(line.split()[i]) for line in lines) for i in (1, 2, 3))
+    t.ok(right > 10 * ROUNDS,
+         f"after {ROUNDS} cuts {recovered} blocks were found and {right} served, all right; "
+         f"{damaged} times a header was torn")
+
+
+if KEEP:
+    os.makedirs(KEEP, exist_ok=True)
+    cuts(pathlib.Path(KEEP))
+else:
+    with tempfile.TemporaryDirectory() as tmp:
+        cuts(pathlib.Path(tmp))
 t.done()
