@@ -37,6 +37,8 @@ FIGURES = {
     "reload_cpu_vs_fio_64k": ("native", "reload", 1.0, "its CPU time, 64 KiB"),
     "reload_cpu_vs_fio": ("native", "reload", 1.0, "its CPU time, 128 KiB"),
     "reload_cpu_vs_fio_1m": ("native", "reload", 1.0, "its CPU time, 1 MiB"),
+    "recovery_1m_slots": ("native", "recovery", 1.0, "5 s"),
+    "recovery_vs_read": ("native", "recovery", 0.8, "fio reads the headers in order"),
     "rollback_vs_block_free": ("native", "rollback", 50, "blocks freed through the allocator"),
     "gather_vs_per_row": ("native", "gather", 2, "a call per row and candidate, from flash"),
     "gather_vs_per_row_dram": ("native", "gather", None, "the same from DRAM"),
@@ -332,6 +334,29 @@ def bench_reload(b):
         path.unlink(missing_ok=True)
 
 
+def bench_recovery(b):
+    """A space finds a million blocks, and fio reads their headers in large pieces."""
+    path = b.build / "bench" / "flash.img"
+    try:
+        with subprocess.Popen([b.path("recovery"), "-f", str(path)], text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+            ready = p.stdout.readline().split()
+            if ready[:1] != ["ready"]:
+                raise BenchError("recovery could not make its pool; its message is above")
+            peer = (f"--filename={path}", "--rw=read", "--bs=512k", "--iodepth=16",
+                    f"--offset={ready[1]}", f"--size={ready[2]}")
+            for _ in range(b.runs(5)):
+                p.stdin.write("\n")
+                p.stdin.flush()
+                b.take(p.stdout.readline())
+                b.take(p.stdout.readline())
+                b.add("recovery_1m_slots", "peer", 5, "s")
+                b.add("recovery_vs_read", "peer", fio(*peer)[0], "MB/s")
+            p.stdin.close()
+    finally:
+        path.unlink(missing_ok=True)
+
+
 def bench_gather(b):
     path = b.build / "bench" / "flash.img"
     try:
@@ -405,7 +430,8 @@ def bench_vm_reload(b):
 
 
 NATIVE = {"translate": bench_translate, "alloc": bench_alloc, "hitrate": bench_hitrate,
-          "reload": bench_reload, "rollback": bench_rollback, "gather": bench_gather,
+          "reload": bench_reload, "recovery": bench_recovery,
+          "rollback": bench_rollback, "gather": bench_gather,
           "fork": bench_fork, "transform": bench_transform, "decode": bench_decode,
           "turn": bench_turn}
 GUEST = {"translate": bench_vm_translate, "get": bench_vm_get, "handoff": bench_vm_handoff,

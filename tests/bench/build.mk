@@ -3,7 +3,7 @@
 # Benchmarks: one program per comparison, run and compared by bench.py.
 
 BENCH_DIR   := $(BUILD)/bench
-BENCH_PROGS := $(addprefix $(BENCH_DIR)/,translate alloc hitrate reload get decode rollback gather fork transform handoff pace)
+BENCH_PROGS := $(addprefix $(BENCH_DIR)/,translate alloc hitrate reload recovery get decode rollback gather fork transform handoff pace)
 BENCH_OBJ   := $(BUILD)/obj/tests/bench
 BENCH_ARGS  ?=
 BENCH_TOOLS := $(addprefix $(BENCH_DIR)/,random_model drop_diff)
@@ -15,7 +15,7 @@ $(BENCH_DIR)/%: $(BENCH_OBJ)/%.o $(BENCH_OBJ)/bench.o
 		$(BENCH_LDLIBS) $(LIBHAWK_LDLIBS)
 
 $(addprefix $(BENCH_DIR)/,alloc hitrate): $(BENCH_OBJ)/lru.o
-$(addprefix $(BENCH_DIR)/,translate reload get decode rollback gather fork handoff pace): $(BENCH_OBJ)/space.o
+$(addprefix $(BENCH_DIR)/,translate reload recovery get decode rollback gather fork handoff pace): $(BENCH_OBJ)/space.o
 $(BENCH_DIR)/decode: $(BUILD)/daemon/libhawkexec.a
 $(BENCH_PROGS): $(BUILD)/lib/libhawk.a
 
