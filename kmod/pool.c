@@ -82,6 +82,7 @@ static int hawk_pool_rw(struct hawk_mem *m, struct hawk_pool_buf *b, u32 at, u64
 
 static int hawk_pool_flush(struct hawk_mem *m)
 {
+	WRITE_ONCE(m->pool->unflushed, false);
 	return vfs_fsync(m->file, 1);
 }
 
@@ -384,6 +385,8 @@ static int hawk_pool_write_record(struct hawk_mem *m, const struct hawk_record *
 	if (!ret) {
 		hawk_record_encode(r, hawk_pool_id(&p->super), p->record.mem + at);
 		ret = hawk_pool_rw(m, &p->record, 0, off - at, 1, true, flags);
+		if (!(flags & IOCB_DSYNC))
+			WRITE_ONCE(p->unflushed, true);
 	}
 	mutex_unlock(&p->record.lock);
 	if (ret)
@@ -442,6 +445,28 @@ void hawk_pool_clean(struct hawk_mem *m, u32 chunk)
 	hawk_pool_discard(m, chunk);
 }
 
+/**
+ * hawk_pool_sync() - what has been written of headers and records is durable
+ * @m: memory; one without a pool is none of our business
+ *
+ * So that what was freed stays so: who needs them before something else uses a flush.
+ * Context: may sleep.
+ */
+void hawk_pool_sync(struct hawk_mem *m)
+{
+	struct hawk_pool_file *p = m->pool;
+	int ret = 0;
+
+	if (!p)
+		return;
+	mutex_lock(&p->headers.lock);
+	if (p->started && !READ_ONCE(m->lost) && READ_ONCE(p->unflushed))
+		ret = hawk_pool_flush(m);
+	mutex_unlock(&p->headers.lock);
+	if (ret)
+		hawk_pool_failed(m, true, 0, ret);
+}
+
 /* ---- commits ---- */
 
 /* Pages that are neighbours are one write. */
@@ -456,6 +481,7 @@ static void hawk_pool_write_pages(struct hawk_as *as, struct hawk_mem *m, u32 n)
 		for (k = i + 1; k < n && page[k].off == page[k - 1].off + HAWK_POOL_PAGE; k++)
 			;
 		ret = hawk_pool_rw(m, &p->headers, i, page[i].off, k - i, true, 0);
+		WRITE_ONCE(p->unflushed, true);
 		if (!ret) {
 			atomic64_add((u64)(k - i) * HAWK_POOL_PAGE, &p->header_bytes);
 			continue;
@@ -495,9 +521,12 @@ static void hawk_pool_commit(struct hawk_as *as)
 {
 	u32 t;
 
-	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		if (hawk_keep_due(as->space, t))
-			hawk_pool_commit_tier(as, as->mem[t]);
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		if (!hawk_keep_due(as->space, t))
+			continue;
+		hawk_pool_commit_tier(as, as->mem[t]);
+		hawk_pool_sync(as->mem[t]);
+	}
 }
 
 /**
@@ -508,21 +537,12 @@ static void hawk_pool_commit(struct hawk_as *as)
  */
 void hawk_pool_end(struct hawk_as *as)
 {
-	struct hawk_mem *m;
-	int ret;
 	u32 t;
 
 	hawk_pool_commit(as);
-	for (t = 0; t < HAWK_TIERS_MAX; t++) {
-		m = as->mem[t];
-		if (!hawk_space_kept(as->space, t))
-			continue;
-		mutex_lock(&m->pool->headers.lock);
-		ret = m->pool->started && !READ_ONCE(m->lost) ? hawk_pool_flush(m) : 0;
-		mutex_unlock(&m->pool->headers.lock);
-		if (ret)
-			hawk_pool_failed(m, true, 0, ret);
-	}
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (hawk_space_kept(as->space, t))
+			hawk_pool_sync(as->mem[t]);
 }
 
 /* What comes before blocks on flash is on its way there; its headers are next time's. */
@@ -570,6 +590,12 @@ void hawk_pool_kick(void)
 			   msecs_to_jiffies(HAWK_COMMIT_MS));
 }
 
+/* A header has changed: hawk_space_params.due; a bucket may be locked. */
+void hawk_pool_due(void *owner)
+{
+	hawk_pool_kick();
+}
+
 void hawk_pool_init(void)
 {
 	INIT_DELAYED_WORK(&hawk_dev.pool_commit, hawk_pool_work);
@@ -577,5 +603,7 @@ void hawk_pool_init(void)
 
 void hawk_pool_exit(void)
 {
+	/* what comes before blocks on flash is written while its space is there */
+	flush_delayed_work(&hawk_dev.pool_commit);
 	cancel_delayed_work_sync(&hawk_dev.pool_commit);
 }

@@ -17,9 +17,11 @@ u64 hawk_pool_header_bytes(const struct hawk_mem *m);
 u32 hawk_pool_scan_left(const struct hawk_mem *m);
 int hawk_pool_grant(struct hawk_as *as, const struct hawk_grant *g);
 void hawk_pool_clean(struct hawk_mem *m, u32 chunk);
+void hawk_pool_sync(struct hawk_mem *m);
 void hawk_pool_end(struct hawk_as *as);
 int hawk_pool_find(struct hawk_as *as);
 void hawk_pool_kick(void);
+void hawk_pool_due(void *owner);
 void hawk_pool_init(void);
 void hawk_pool_exit(void);
 

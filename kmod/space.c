@@ -393,6 +393,7 @@ static int hawk_as_enter(struct hawk_as *as, const struct hawk_space_create *arg
 		.insist = insist,
 		.vtlb = as->vtlb,
 		.note = hawk_trace_note,
+		.due = hawk_pool_due,
 		.owner = as,
 	};
 	struct hawk_identity id;

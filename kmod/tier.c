@@ -55,6 +55,7 @@ static void hawk_mem_clean(struct work_struct *work)
 			held++;
 		cond_resched();
 	}
+	hawk_pool_sync(m);
 	if (m->clean_slower && !m->unclean && !READ_ONCE(m->gone) && !READ_ONCE(m->lost)) {
 		m->clean_slower = 0;
 		pr_info_ratelimited("tier %u: its chunks could be zeroed now\n", m->id);

@@ -177,6 +177,8 @@ static int espace_init(struct embed *e, struct espace *sp, bool insist)
 		.segs = c->segs,
 		.shift = c->flags & HAWK_SPACE_SHIFT,
 		.insist = insist,
+		.due = keeper_due,
+		.owner = e,
 	};
 	struct hawk_identity id;
 	int ret;

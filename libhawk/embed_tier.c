@@ -427,6 +427,8 @@ static bool clean_tier(struct embed *e, u32 tier)
 		hawk_tier_clean(e->engine, tier, c);
 		any = true;
 	}
+	if (any && t->pool)
+		epool_sync(t);
 	pthread_mutex_unlock(&t->lock);
 	return any;
 }

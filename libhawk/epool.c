@@ -31,6 +31,7 @@ struct epool {
 	u64 header_bytes;		/* headers and records written; atomic */
 	u64 failed;			/* writes of them that failed; atomic */
 	pthread_mutex_t record_lock;	/* guards @page, and pages of records while they change */
+	bool unflushed;			/* headers or records written since the last flush; atomic */
 	bool sparse;			/* poolfile_sparse(), when it was opened */
 	u8 *buf;			/* pages of headers; etier.commit_lock */
 	u8 *page;
@@ -252,6 +253,33 @@ u64 epool_header_bytes(const struct etier *t)
 	return t->pool ? hawk_load(&t->pool->header_bytes) : 0;
 }
 
+/* A flush; what is being written meanwhile needs another one. */
+static int file_flush(struct etier *t)
+{
+	__atomic_store_n(&t->pool->unflushed, false, __ATOMIC_SEQ_CST);
+	return fdatasync(t->fd) ? -errno : 0;
+}
+
+static void wrote(struct etier *t)
+{
+	__atomic_store_n(&t->pool->unflushed, true, __ATOMIC_SEQ_CST);
+}
+
+/**
+ * epool_sync() - what has been written of headers and records is durable
+ *
+ * So that what was freed stays so.  The caller sees to it that the tier stays.
+ */
+void epool_sync(struct etier *t)
+{
+	int ret = 0;
+
+	if (__atomic_load_n(&t->pool->unflushed, __ATOMIC_SEQ_CST))
+		ret = file_flush(t);
+	if (ret)
+		note_failure(t, true, "flushing", ret);
+}
+
 /* ---- records ---- */
 
 static int write_record(struct etier *t, const struct hawk_record *r, int flags)
@@ -265,6 +293,8 @@ static int write_record(struct etier *t, const struct hawk_record *r, int flags)
 	if (!ret) {
 		hawk_record_encode(r, hawk_pool_id(&p->super), p->page + (off - page));
 		ret = poolfile_write(t->fd, page, p->page, HAWK_POOL_PAGE, flags);
+		if (!flags)
+			wrote(t);
 	}
 	pthread_mutex_unlock(&p->record_lock);
 	if (ret)
@@ -329,6 +359,7 @@ static void write_pages(struct espace *sp, u32 tier, const struct hawk_keep_page
 			;
 		ret = poolfile_write(t->fd, page[i].off, t->pool->buf + (u64)i * HAWK_POOL_PAGE,
 				     (u64)(k - i) * HAWK_POOL_PAGE, 0);
+		wrote(t);
 		if (!ret) {
 			count(&t->pool->header_bytes, (u64)(k - i) * HAWK_POOL_PAGE);
 			continue;
@@ -343,11 +374,12 @@ static void write_pages(struct espace *sp, u32 tier, const struct hawk_keep_page
 static bool flush(struct espace *sp, u32 tier, const struct hawk_keep_page *page, u32 n)
 {
 	struct etier *t = &sp->e->tier[tier];
+	int ret = file_flush(t);
 	u32 i;
 
-	if (!fdatasync(t->fd))
+	if (!ret)
 		return true;
-	note_failure(t, true, "flushing", -errno);
+	note_failure(t, true, "flushing", ret);
 	for (i = 0; i < n; i++)
 		hawk_keep_again(sp->space, tier, page[i].nr);
 	return false;
@@ -367,6 +399,8 @@ static void commit_tier(struct espace *sp, u32 tier)
 			break;
 		write_pages(sp, tier, page, n);
 	}
+	if (t->pool)
+		epool_sync(t);
 	pthread_mutex_unlock(&t->commit_lock);
 }
 
@@ -395,8 +429,8 @@ void epool_end(struct espace *sp)
 		if (!hawk_space_kept(sp->space, t))
 			continue;
 		pthread_mutex_lock(&e->tier[t].commit_lock);
-		if (e->tier[t].pool && fdatasync(e->tier[t].fd))
-			note_failure(&e->tier[t], true, "flushing", -errno);
+		if (e->tier[t].pool)
+			epool_sync(&e->tier[t]);
 		pthread_mutex_unlock(&e->tier[t].commit_lock);
 	}
 }

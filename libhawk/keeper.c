@@ -141,7 +141,7 @@ void keeper_kick_tidy(struct embed *e)
 	pthread_mutex_unlock(&e->keeper_lock);
 }
 
-/* Blocks went to persistent flash: their headers are to be written. */
+/* Headers are to be written: blocks went to persistent flash, or are not there any more. */
 void keeper_kick_commit(struct embed *e)
 {
 	if (__atomic_load_n(&e->keeper_commit, __ATOMIC_SEQ_CST))
@@ -151,6 +151,12 @@ void keeper_kick_commit(struct embed *e)
 	e->keeper_poked = true;
 	pthread_cond_signal(&e->keeper_cond);
 	pthread_mutex_unlock(&e->keeper_lock);
+}
+
+/* hawk_space_params.due; a bucket may be locked: its lock is taken before keeper_lock */
+void keeper_due(void *e)
+{
+	keeper_kick_commit(e);
 }
 
 int keeper_start(struct embed *e)

@@ -282,7 +282,9 @@ void hawk_tier_lost(struct hawk_engine *e, u32 tier);
  *	host owns it, maps it to clients and frees it after destroy
  * @identity: blocks in persistent tiers are kept for whoever has it (pool.h), NULL: not
  * @note: told what becomes of the space's blocks, or NULL
- * @owner: the host's, given to @note
+ * @due: told that a header has changed and none had since the last hawk_keep_collect(), or
+ *	NULL; a bucket may be locked
+ * @owner: the host's, given to @note and @due
  */
 struct hawk_space_params {
 	u32 block_bytes;
@@ -302,6 +304,7 @@ struct hawk_space_params {
 	struct hawk_vtlb_entry *vtlb;
 	const struct hawk_identity *identity;
 	hawk_note_fn *note;
+	void (*due)(void *owner);
 	void *owner;
 };
 

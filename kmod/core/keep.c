@@ -70,14 +70,25 @@ void hawk_keep_forget(struct hawk_space *s)
 
 /* ---- marks ---- */
 
-static void mark(struct hawk_keep *k, u32 page)
+static void set_dirty(struct hawk_keep *k, u32 page)
 {
 	u64 old, bit = 1ull << page % 64, *word = &k->dirty[page / 64];
 
 	do
 		old = hawk_load(word);
 	while (!(old & bit) && !hawk_cas64(word, old, old | bit));
+}
+
+/* Its host is told once, until the next collecting begins: see there. */
+static void mark(struct hawk_space *s, struct hawk_keep *k, u32 page)
+{
+	set_dirty(k, page);
+	hawk_mb();
+	if (hawk_load(&k->due))
+		return;
 	hawk_store_release(&k->due, 1);
+	if (s->due)
+		s->due(s->owner);
 }
 
 static bool unmark(struct hawk_keep *k, u32 page)
@@ -91,9 +102,12 @@ static bool unmark(struct hawk_keep *k, u32 page)
 }
 
 /* The header of a frame is not what it should be. */
-void hawk_keep_touch(struct hawk_keep *k, u32 fpc, u32 frame)
+void hawk_keep_touch(struct hawk_space *s, u32 tier, u32 frame)
 {
-	mark(k, frame / fpc * k->chunk_pages + frame % fpc / HAWK_PAGE_HEADERS);
+	struct hawk_keep *k = s->win[tier].keep;
+	u32 fpc = s->frames_per_chunk;
+
+	mark(s, k, frame / fpc * k->chunk_pages + frame % fpc / HAWK_PAGE_HEADERS);
 }
 
 /* A block has been written to its flash frame; its home is locked. */
@@ -104,7 +118,7 @@ void hawk_keep_wrote(struct hawk_space *s, struct hawk_block *blk)
 	if (!k || !(blk->flags & HAWK_BF_KEY))
 		return;
 	k->gen[blk->fframe] = hawk_pool_tick(s->engine->tier[blk->ftier].pool);
-	hawk_keep_touch(k, s->frames_per_chunk, blk->fframe);
+	hawk_keep_touch(s, blk->ftier, blk->fframe);
 	hawk_ancestor_after(s, blk);
 }
 
@@ -116,18 +130,22 @@ void hawk_keep_lost(struct hawk_space *s, const struct hawk_block *blk)
 	if (!k || !k->gen[blk->fframe])
 		return;
 	k->gen[blk->fframe] = 0;
-	hawk_keep_touch(k, s->frames_per_chunk, blk->fframe);
+	hawk_keep_touch(s, blk->ftier, blk->fframe);
 }
 
 bool hawk_keep_due(struct hawk_space *s, u32 tier)
 {
-	return tier < HAWK_TIERS_MAX && s->win[tier].keep &&
-	       hawk_load_acquire(&s->win[tier].keep->due);
+	const struct hawk_keep *k = tier < HAWK_TIERS_MAX ? s->win[tier].keep : NULL;
+
+	return k && (hawk_load_acquire(&k->due) || hawk_load_acquire(&k->again));
 }
 
 void hawk_keep_again(struct hawk_space *s, u32 tier, u32 nr)
 {
-	mark(s->win[tier].keep, nr);
+	struct hawk_keep *k = s->win[tier].keep;
+
+	set_dirty(k, nr);
+	hawk_store_release(&k->again, 1);	/* with the next ones: the drive may fail for long */
 }
 
 /* ---- pages ---- */
@@ -204,7 +222,7 @@ static bool page_make(struct hawk_space *s, u32 tier, u32 nr, u8 *buf, u64 *off)
 	hawk_rmb();
 	if (hawk_slot_chunk(w, slot) == chunk && hawk_load(&p->chunk[chunk].epoch) == epoch)
 		return true;
-	mark(w->keep, nr);
+	mark(s, w->keep, nr);
 	return false;
 }
 
@@ -218,8 +236,11 @@ u32 hawk_keep_collect(struct hawk_space *s, u32 tier, u32 *cursor, u8 *buf,
 
 	if (!k)
 		return 0;
-	if (!*cursor)
+	if (!*cursor) {
 		hawk_store(&k->due, 0);
+		hawk_store(&k->again, 0);
+		hawk_mb();	/* who marks a page that is not seen below sees that */
+	}
 	end = pages_of(s, tier);
 	for (nr = *cursor; nr < end && n < max; nr++) {
 		if (!hawk_load(&k->dirty[nr / 64])) {

@@ -132,14 +132,15 @@ struct hawk_frame {
 
 /*
  * What a space keeps in a persistent tier (keep.c).  @gen is guarded as the block is that
- * has the frame, @dirty and @due are atomic.
+ * has the frame; @dirty, @due and @again are atomic.
  */
 struct hawk_keep {
 	u64 *gen;		/* by frame: generation of the block in it, 0: none to be kept */
 	u64 *dirty;		/* bit per page of headers: to be written */
 	u64 space;		/* hawk_identity_hash(); constant */
 	u32 chunk_pages;	/* pages of a chunk that are used; constant */
-	u32 due;		/* hint: a bit is set */
+	u32 due;		/* hint: a bit is set, and the host has been told */
+	u32 again;		/* hint: a bit is set for a page that could not be written */
 	bool forget;		/* its chunks are nobody's when it ends */
 };
 
@@ -362,7 +363,8 @@ struct hawk_space {
 	u32 host_tiers;		/* bit mask: quota_max > 0, not blk; cleared by leave */
 	u32 flash_tiers;	/* bit mask: quota_max > 0, blk; likewise */
 	hawk_note_fn *note;	/* the host's, or NULL */
-	void *owner;		/* for @note */
+	void (*due)(void *owner);	/* likewise */
+	void *owner;		/* for both */
 	u8 dry[HAWK_TIERS_MAX];	/* no bucket has a spare frame (hint) */
 	u32 stripe[HAWK_TIERS_MAX];	/* sums of strides, see stripe.c; atomic */
 	u32 stripe_at;		/* the least of them; likewise */
@@ -550,7 +552,7 @@ bool hawk_ancestor_is(const struct hawk_space *s, const struct hawk_block *blk);
 /* keep.c */
 int hawk_keep_create(struct hawk_space *s, u32 tier);
 void hawk_keep_destroy(struct hawk_space *s, u32 tier);
-void hawk_keep_touch(struct hawk_keep *k, u32 frames_per_chunk, u32 frame);
+void hawk_keep_touch(struct hawk_space *s, u32 tier, u32 frame);
 void hawk_keep_wrote(struct hawk_space *s, struct hawk_block *blk);
 void hawk_keep_lost(struct hawk_space *s, const struct hawk_block *blk);
 

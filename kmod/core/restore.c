@@ -139,7 +139,7 @@ static void slot_restore(struct hawk_space *s, u32 tier, u32 frame, const u8 *p,
 		s->found.no_room += ret == -ENOSPC;
 	}
 	if (ret && ret != -ENOENT)
-		hawk_keep_touch(s->win[tier].keep, s->frames_per_chunk, frame);
+		hawk_keep_touch(s, tier, frame);
 }
 
 /* ---- a chunk ---- */

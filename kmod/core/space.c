@@ -230,6 +230,7 @@ int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
 	s->hash_seed = hawk_random();
 	s->vtlb = p->vtlb;
 	s->note = p->note;
+	s->due = p->due;
 	s->owner = p->owner;
 	s->vtlb_mask = hawk_vtlb_bytes(p->max_blocks) /
 		       (HAWK_VT_WAYS * sizeof(struct hawk_vtlb_entry)) - 1;

@@ -341,6 +341,104 @@ static void killed_writers(void **state)
 	fx_dir_remove(dir);
 }
 
+/* ---- what is forgotten ---- */
+
+static struct hawk_super super(void)
+{
+	struct hawk_super s[2];
+	int err[2], fd = open(file, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	poolfile_supers(fd, s, err);
+	close(fd);
+	assert_int_equal(err[0], 0);
+	return s[0];
+}
+
+/* Headers in the file that would be found again. */
+static uint32_t headers(const struct hawk_super *s)
+{
+	static uint8_t page[HAWK_POOL_PAGE * 4];
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+	uint32_t c, i, found = 0;
+	struct hawk_header hd;
+	struct hawk_record r;
+
+	assert_true(fd >= 0);
+	for (c = 0; c < s->chunks; c++) {
+		assert_int_equal(poolfile_read(fd, hawk_record_off(s, c), page,
+					       HAWK_RECORD_BYTES), 0);
+		if (hawk_record_decode(page, hawk_pool_id(s), c, &r) || !r.kept)
+			continue;
+		assert_int_equal(poolfile_read(fd, hawk_header_off(s, c), page, sizeof(page)), 0);
+		for (i = 0; i < sizeof(page) / HAWK_HEADER_BYTES; i++)
+			found += !hawk_header_decode(page + i * HAWK_HEADER_BYTES,
+						     hawk_pool_id(s), &r, i, &hd);
+	}
+	close(fd);
+	return found;
+}
+
+/* Frees all blocks, or destroys the space, and does nothing more. */
+static void forgetter(bool destroy)
+{
+	struct hawk *h = open_pool("");
+	struct hawk_kv *kv = space(h, "a");
+	uint32_t n;
+
+	for (n = 0; !destroy && n < 256; n++)
+		forget(kv, n);
+	if (destroy) {
+		hawk_kv_close(kv);
+		if (hawk_kv_destroy(h, "a"))
+			_exit(3);
+	}
+	for (;;)
+		pause();
+}
+
+/* It is on flash soon, although nothing else is written; and lost power brings nothing back. */
+static void forgotten_soon(void **state)
+{
+	struct hawk_super s;
+	struct hawk_kv *kv;
+	uint64_t until;
+	uint32_t i, n;
+	struct hawk *h;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		setup_file("16M");
+		h = open_pool("");
+		kv = space(h, "a");
+		for (n = 0; n < 256; n++)
+			assert_int_equal(put(kv, n, 1, n), 0);
+		hawk_kv_close(kv);
+		hawk_close(h);
+		s = super();
+		assert_in_range(headers(&s), 128, 256);
+		pid = fork();
+		if (!pid)
+			forgetter(i);
+		until = fx_now() + 60000000000ull;
+		while (headers(&s) && !waitpid(pid, &status, WNOHANG)) {
+			if (fx_now() > until)
+				fail_msg("%u headers are still there", headers(&s));
+			sched_yield();
+		}
+		kill(pid, SIGKILL);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		h = open_pool("");
+		kv = space(h, "a");
+		assert_int_equal(stats(kv).recovered, 0);
+		hawk_kv_close(kv);
+		hawk_close(h);
+		fx_dir_remove(dir);
+	}
+}
+
 /* ---- damage ---- */
 
 static void edit(uint64_t off)
@@ -353,18 +451,6 @@ static void edit(uint64_t off)
 	b ^= 0x10;
 	assert_int_equal(pwrite(fd, &b, 1, (off_t)off), 1);
 	close(fd);
-}
-
-static struct hawk_super super(void)
-{
-	struct hawk_super s[2];
-	int err[2], fd = open(file, O_RDONLY | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	poolfile_supers(fd, s, err);
-	close(fd);
-	assert_int_equal(err[0], 0);
-	return s[0];
 }
 
 /* The first slot of chunk 0 from @slot on that has a header. */
@@ -669,6 +755,7 @@ int main(void)
 		cmocka_unit_test(clean_end),
 		cmocka_unit_test(found_blocks_are_blocks),
 		cmocka_unit_test(room_of_a_file),
+		cmocka_unit_test(forgotten_soon),
 		cmocka_unit_test(damage),
 		cmocka_unit_test(enlarged_file),
 		cmocka_unit_test(forged_pool),
