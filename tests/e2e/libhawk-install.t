@@ -53,7 +53,8 @@ def example(page):
 def check_files(root):
     prefix = root / "usr"
     for name in ("lib/libhawk.a", "lib/libhawk.so.0", "lib/libhawk.so", "lib/pkgconfig/libhawk.pc",
-                 "include/hawk/hawk.h", "include/hawk/layout.h", "include/linux/hawk.h"):
+                 "include/hawk/hawk.h", "include/hawk/layout.h", "include/hawk/peer.h",
+                 "include/linux/hawk.h"):
         t.ok((prefix / name).is_file(), f"{name} is installed")
     t.equal(exported(prefix / "lib/libhawk.so.0"), api(), "the library exports what its headers declare")
     soname = sh("objdump", "-p", prefix / "lib/libhawk.so.0").stdout

@@ -49,6 +49,23 @@ def share(tag, path, readonly):
             "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
 
 
+def link_ends(text):
+    """(N, own socket, the other guest's) of --link FILE:N."""
+    path, _, number = text.rpartition(":")
+    if not path or number not in ("1", "2"):
+        raise LabError(f"bad --link {text!r}: give FILE:1 to one guest and FILE:2 to the other")
+    return int(number), f"{path}.{number}", f"{path}.{3 - int(number)}"
+
+
+def link(ends):
+    """A network card on a wire of datagrams: guests start and end in any order."""
+    number, own, other = ends
+    own, other = (path.replace(",", ",,") for path in (own, other))
+    return ["-netdev", f"dgram,id=link,local.type=unix,local.path={own},"
+                       f"remote.type=unix,remote.path={other}",
+            "-device", f"virtio-net-pci,netdev=link,mac=52:54:00:78:00:0{number}"]
+
+
 def ports(fds, shell):
     """One virtio-serial port for each (name, socket) pair; a console first for a shell."""
     args = ["-device", "virtio-serial-pci,id=serial"]
@@ -76,6 +93,8 @@ def command(kernel, accel, opts, fds):
     args += numa(opts.cpus, size_bytes(opts.mem))
     args += nvme(fds["nvme"], fds.get("nvme_log"), size_bytes(opts.nvme_bps), size_bytes(opts.nvme_write_bps))
     args += share("hostroot", "/", readonly=True)
+    if opts.link:
+        args += link(opts.link)
     if opts.out:
         args += share("hostout", opts.out, readonly=False)
     return args + ports(fds["ports"], opts.shell)

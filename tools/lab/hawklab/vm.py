@@ -137,6 +137,7 @@ class Guest:
         lab = {"INIT": LAB_DIR / "guest-init", "RELEASE": self.kernel.release,
                "MODULES": self.kernel.modules, "MARK": self.mark, "END": self.end,
                "CWD": os.getcwd(), "OUT": opts.out or "", "RDMA": "1" if opts.rdma else "",
+               "LINK": opts.link[0] if opts.link else "",
                "LEAKS": "1" if opts.check_log else "",
                "KO": opts.ko or "", "KO_ARGS": " ".join(opts.ko_args),
                "SHELL": "1" if opts.shell else "", "ROWS": size.lines, "COLS": size.columns}

@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: MIT
+/*
+ * lib_peer_session.c - KV of a sequence to another host: every way gives the same bytes, what
+ * arrives wrong is sent again, connections break and it goes on, receivers crash and another
+ * one gets it
+ *
+ * Over "loop:", or over "rdma:" as lib_peer.c says.  Layouts are drawn by lot.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <stdio.h>
+
+#include "fabric_loop.h"
+#include "layout_gen.h"
+#include "peer_session.h"
+
+#define WAIT	10000	/* ms */
+#define PAIRS	60
+#define TAG	5u
+
+static const uint8_t key[32] = "of both";
+
+static bool real(void)
+{
+	return getenv("HAWK_TEST_AT");
+}
+
+static const char *at(void)
+{
+	return real() ? getenv("HAWK_TEST_AT") : "decode";
+}
+
+/**
+ * struct hosts - two hosts and a connection
+ * @net: of sender and receiver
+ * @p: their ends
+ * @accepted: what accepting has given
+ */
+struct hosts {
+	struct hawk_net *net[2];
+	struct hawk_peer *p[2];
+	int accepted;
+};
+
+static void *accepter(void *arg)
+{
+	struct hosts *h = arg;
+
+	h->accepted = hawk_peer_accept(h->net[1], WAIT, &h->p[1]);
+	return NULL;
+}
+
+static void join(struct hosts *h)
+{
+	pthread_t t;
+
+	assert_int_equal(pthread_create(&t, NULL, accepter, h), 0);
+	assert_ok(hawk_peer_connect(h->net[0], at(), WAIT, &h->p[0]));
+	pthread_join(t, NULL);
+	assert_ok(h->accepted);
+}
+
+static void hosts_open(struct hosts *h)
+{
+	const struct hawk_net_params p = { .key = key, .key_bytes = sizeof(key), .depth = 64 };
+	char from[64] = "loop:", to[64] = "loop:";
+
+	if (real()) {
+		snprintf(from, sizeof(from), "rdma:%s", getenv("HAWK_TEST_FROM"));
+		snprintf(to, sizeof(to), "rdma:%s", at());
+		*strrchr(to, ':') = 0;
+	}
+	assert_ok(hawk_net_open(from, &p, &h->net[0]));
+	assert_ok(hawk_net_open(to, &p, &h->net[1]));
+	assert_ok(hawk_net_listen(h->net[1], at()));
+	join(h);
+}
+
+static void part(struct hosts *h)
+{
+	hawk_peer_close(h->p[0]);
+	hawk_peer_close(h->p[1]);
+	h->p[0] = NULL;
+	h->p[1] = NULL;
+}
+
+static void hosts_close(struct hosts *h)
+{
+	part(h);
+	hawk_net_close(h->net[0]);
+	hawk_net_close(h->net[1]);
+}
+
+/**
+ * struct job - a sequence that goes from host 0 to host 1
+ * @h: the hosts
+ * @pair: layouts, bytes
+ * @want: what must be at the receiver's in the end
+ * @mem: registrations
+ * @sp: the sender's parameters
+ * @rp: the receiver's
+ * @s: sender, once it is open
+ * @r: receiver
+ * @ret: what the receiver's thread has come to
+ * @upto: layers that it waits for; 0: all
+ * @resume: it goes on with what it has
+ */
+struct job {
+	struct hosts *h;
+	struct lg_pair pair;
+	uint8_t *want;
+	struct hawk_mem *mem[2];
+	struct hawk_send_params sp;
+	struct hawk_recv_params rp;
+	struct hawk_send *s;
+	struct hawk_recv *r;
+	int ret;
+	uint32_t upto;
+	bool resume;
+	pthread_t thread;
+};
+
+static struct hawk_mem *mem_add(struct hawk_net *net, void *p, uint64_t bytes)
+{
+	const struct hawk_mem_params m = { .addr = p, .bytes = bytes, .dmabuf = -1 };
+	struct hawk_mem *mem;
+
+	assert_ok(hawk_mem_add(net, &m, &mem));
+	return mem;
+}
+
+/* Draws a pair that can be planned at all. */
+static void job_make(struct job *j, struct hosts *h, uint64_t *seed, struct lg_rng *g)
+{
+	struct hawk_layout_plan *plan;
+
+	*j = (struct job){ .h = h };
+	for (;;) {
+		lg_pair_make(&j->pair, (*seed)++);
+		if (!hawk_layout_plan_open(&j->pair.src.l, &j->pair.dst.l, &j->pair.r, &plan))
+			break;
+		lg_pair_free(&j->pair);
+	}
+	hawk_layout_plan_close(plan);
+	j->want = lg_expect(&j->pair);
+	j->mem[0] = mem_add(h->net[0], j->pair.src.mem, j->pair.src.l.bytes);
+	j->mem[1] = mem_add(h->net[1], j->pair.dst.mem, j->pair.dst.l.bytes);
+	j->sp = (struct hawk_send_params){
+		.mem = j->mem[0], .layout = &j->pair.src.l, .range = j->pair.r, .tag = TAG,
+		.table = j->pair.src.table, .table_count = j->pair.src.count,
+		.chunk_layers = 1 + (uint32_t)lg_rand(g, 3), .frame_bytes = 1 + lg_rand(g, 20000),
+	};
+	j->rp = (struct hawk_recv_params){
+		.mem = j->mem[1], .layout = &j->pair.dst.l, .tag = TAG,
+		.table = j->pair.dst.table, .table_count = j->pair.dst.count,
+	};
+}
+
+static void job_end(struct job *j)
+{
+	hawk_send_close(j->s);
+	hawk_recv_close(j->r);
+	hawk_mem_del(j->mem[0]);
+	hawk_mem_del(j->mem[1]);
+	free(j->want);
+	lg_pair_free(&j->pair);
+}
+
+static void *receiver(void *arg)
+{
+	struct job *j = arg;
+	struct hawk_recv_info info;
+	uint32_t n;
+
+	j->ret = j->resume ? hawk_recv_resume(j->r, j->h->p[1], WAIT) :
+		 hawk_recv_open(j->h->p[1], &j->rp, WAIT, &j->r);
+	if (j->ret)
+		return NULL;
+	hawk_recv_info(j->r, &info);
+	for (n = 1; n <= (j->upto ? j->upto : info.range.layers) && !j->ret; n++)
+		j->ret = hawk_recv_wait(j->r, n, WAIT);
+	return NULL;
+}
+
+static void receive(struct job *j)
+{
+	assert_int_equal(pthread_create(&j->thread, NULL, receiver, j), 0);
+}
+
+/* Announces layers one after the other, from the first on, and waits. */
+static int compute(struct job *j)
+{
+	struct hawk_send_info info;
+	uint32_t n = 0;
+	int ret = 0;
+
+	hawk_send_info(j->s, &info);
+	while (!ret && n < info.layers)
+		ret = hawk_send_layers(j->s, ++n);
+	assert_ok(ret);
+	return hawk_send_wait(j->s, WAIT);
+}
+
+static void arrived(struct job *j)
+{
+	if (!memcmp(j->want, j->pair.dst.mem, j->pair.dst.l.bytes))
+		return;
+	lg_pair_print(&j->pair);
+	fail_msg("way %u, chunks of %u layers, frames of %llu bytes: other bytes", j->sp.way,
+		 j->sp.chunk_layers, (unsigned long long)j->sp.frame_bytes);
+}
+
+static void every_way(void **state)
+{
+	uint64_t seed = lg_seed(1), i, n = lg_ops(real() ? 6 : PAIRS), done[HAWK_WAYS] = { 0 };
+	struct lg_rng g = { .state = seed };
+	struct hosts h;
+	struct job j;
+	uint8_t *dst;
+	int ret;
+
+	(void)state;
+	hawk_loop_faults(&(struct loop_faults){ .seed = 1, .lag = 2 });
+	hosts_open(&h);
+	for (i = 0; i < n; i++) {
+		job_make(&j, &h, &seed, &g);
+		dst = malloc(j.pair.dst.l.bytes);
+		assert_non_null(dst);
+		memcpy(dst, j.pair.dst.mem, j.pair.dst.l.bytes);
+		for (j.sp.way = 0; j.sp.way < HAWK_WAYS; j.sp.way++) {
+			memcpy(j.pair.dst.mem, dst, j.pair.dst.l.bytes);
+			receive(&j);
+			ret = hawk_send_open(h.p[0], &j.sp, WAIT, &j.s);
+			if (ret == -EOPNOTSUPP) {
+				assert_true(j.sp.way == HAWK_WAY_KEYS || j.sp.way == HAWK_WAY_BIRTH);
+				pthread_join(j.thread, NULL);
+				assert_int_equal(j.ret, -ECANCELED);
+				continue;
+			}
+			assert_ok(ret);
+			assert_ok(compute(&j));
+			pthread_join(j.thread, NULL);
+			assert_ok(j.ret);
+			arrived(&j);
+			done[j.sp.way]++;
+			hawk_send_close(j.s);
+			hawk_recv_close(j.r);
+			j.s = NULL;
+			j.r = NULL;
+		}
+		free(dst);
+		job_end(&j);
+	}
+	assert_true(done[HAWK_WAY_ENTRIES] && done[HAWK_WAY_SENDER] && done[HAWK_WAY_RECEIVER] &&
+		    !done[HAWK_WAY_KEYS]);
+	hosts_close(&h);
+}
+
+/* Starts a job whose sender and receiver have agreed; nothing has been sent yet. */
+static void job_start(struct job *j, struct hosts *h, uint64_t *seed, struct lg_rng *g,
+		      unsigned int way, uint32_t upto)
+{
+	do {
+		if (j->want)
+			job_end(j);
+		job_make(j, h, seed, g);
+	} while (j->pair.src.l.layers < 3 || j->pair.dst.l.layers < 3 || j->pair.r.layers);
+	j->sp.way = way;
+	j->sp.chunk_layers = 1;
+	j->upto = upto;
+	receive(j);
+	assert_ok(hawk_send_open(h->p[0], &j->sp, WAIT, &j->s));
+}
+
+static void wrong_bytes_are_sent_again(void **state)
+{
+	static const unsigned int ways[] = { HAWK_WAY_ENTRIES, HAWK_WAY_SENDER, HAWK_WAY_RECEIVER };
+	struct lg_rng g = { .state = 7 };
+	struct hawk_send_info si;
+	struct hawk_recv_info ri;
+	uint64_t seed = 100;
+	struct hosts h;
+	unsigned int i;
+
+	(void)state;
+	if (real())
+		skip();
+	hosts_open(&h);
+	for (i = 0; i < 3; i++) {
+		struct job j = { 0 };
+
+		job_start(&j, &h, &seed, &g, ways[i], 0);
+		/* the next write is of the first unit */
+		hawk_loop_faults(&(struct loop_faults){ .flip = 1 });
+		assert_ok(compute(&j));
+		pthread_join(j.thread, NULL);
+		hawk_loop_faults(NULL);
+		assert_ok(j.ret);
+		arrived(&j);
+		hawk_send_info(j.s, &si);
+		hawk_recv_info(j.r, &ri);
+		assert_int_equal(si.again, 1);
+		assert_int_equal(ri.bad, 1);
+		assert_int_equal(si.done, si.units);
+		job_end(&j);
+	}
+	hosts_close(&h);
+}
+
+/* The connection breaks at a request drawn by lot; both go on with another one. */
+static void broken_and_resumed(void **state)
+{
+	struct lg_rng g = { .state = 9 };
+	uint64_t seed = 200;
+	unsigned int i, broken = 0, kept = 0;
+	struct hawk_recv_info info;
+	struct hosts h;
+
+	(void)state;
+	if (real())
+		skip();
+	hosts_open(&h);
+	for (i = 0; i < 60; i++) {
+		struct job j = { 0 };
+		int ret;
+
+		job_start(&j, &h, &seed, &g, i % 2 ? HAWK_WAY_SENDER : HAWK_WAY_RECEIVER, 0);
+		hawk_loop_faults(&(struct loop_faults){ .kill = 1 + lg_rand(&g, 40),
+							.lost_ack = i & 4, .lag = 2, .seed = i });
+		ret = compute(&j);
+		pthread_join(j.thread, NULL);
+		hawk_loop_faults(NULL);
+		if (ret || j.ret) {
+			struct hosts old = h;
+
+			assert_true(!ret || ret == -EPIPE);
+			assert_true(!j.ret || j.ret == -EPIPE);
+			broken++;
+			join(&h);
+			hawk_recv_info(j.r, &info);
+			kept += info.layers > 0;
+			j.resume = true;
+			receive(&j);
+			ret = hawk_send_resume(j.s, h.p[0], WAIT);
+			assert_ok(ret);
+			part(&old);
+			assert_ok(hawk_send_wait(j.s, WAIT));
+			pthread_join(j.thread, NULL);
+			assert_ok(j.ret);
+		}
+		arrived(&j);
+		job_end(&j);
+		part(&h);	/* the last answer may have broken it, and nobody misses that one */
+		join(&h);
+	}
+	assert_true(broken > 20 && kept);
+	hosts_close(&h);
+}
+
+/* The receiver dies when it has one layer; another one gets all, from the same copy. */
+static void crashed_and_sent_elsewhere(void **state)
+{
+	struct lg_rng g = { .state = 11 };
+	uint64_t seed = 300;
+	struct job j = { 0 };
+	struct hosts h, old;
+	uint8_t *other;
+
+	(void)state;
+	hosts_open(&h);
+	job_start(&j, &h, &seed, &g, HAWK_WAY_SENDER, 1);
+	other = malloc(j.pair.dst.l.bytes);	/* the other host's memory, before */
+	assert_non_null(other);
+	memcpy(other, j.pair.dst.mem, j.pair.dst.l.bytes);
+	assert_ok(hawk_send_layers(j.s, 1));
+	pthread_join(j.thread, NULL);
+	assert_ok(j.ret);
+	h.net[1]->ops->hangup(h.p[1]->c);	/* as a kernel does for a dead process */
+	assert_int_equal(compute(&j), -EPIPE);
+	assert_int_equal(hawk_send_kept(j.s), -EPIPE);
+	peer_break(h.p[1], -EPIPE, "crashed");
+	hawk_recv_close(j.r);
+	memcpy(j.pair.dst.mem, other, j.pair.dst.l.bytes);
+	free(other);
+
+	old = h;
+	join(&h);
+	j.upto = 0;
+	receive(&j);
+	assert_ok(hawk_send_resume(j.s, h.p[0], WAIT));
+	part(&old);
+	assert_ok(hawk_send_wait(j.s, WAIT));
+	pthread_join(j.thread, NULL);
+	assert_ok(j.ret);
+	arrived(&j);
+	job_end(&j);
+	hosts_close(&h);
+}
+
+static void repeated_units_are_ignored(void **state)
+{
+	struct fab_wr again = { .op = FAB_WRITE, .signaled = true, .has_imm = true };
+	struct lg_rng g = { .state = 12 };
+	struct hawk_recv_info info;
+	uint64_t seed = 350;
+	struct job j = { 0 };
+	struct hosts h;
+
+	(void)state;
+	hosts_open(&h);
+	job_start(&j, &h, &seed, &g, HAWK_WAY_ENTRIES, 1);
+	assert_ok(hawk_send_layers(j.s, 1));
+	pthread_join(j.thread, NULL);
+	assert_ok(j.ret);
+	pthread_mutex_lock(&h.p[0]->lock);
+	again.imm = 0;		/* is there already */
+	assert_ok(peer_credit(h.p[0], hawk_peer_deadline(WAIT)));
+	assert_ok(peer_post(h.p[0], &again, FAB_SLOTS, hawk_peer_deadline(WAIT)));
+	again.imm = 1;		/* its record has not come */
+	assert_ok(peer_credit(h.p[0], hawk_peer_deadline(WAIT)));
+	assert_ok(peer_post(h.p[0], &again, FAB_SLOTS, hawk_peer_deadline(WAIT)));
+	pthread_mutex_unlock(&h.p[0]->lock);
+	hawk_recv_info(j.r, &info);
+	assert_ok(hawk_send_layers(j.s, info.range.layers));
+	assert_ok(hawk_recv_wait(j.r, info.range.layers, WAIT));
+	assert_ok(hawk_send_wait(j.s, WAIT));
+	arrived(&j);
+	hawk_recv_info(j.r, &info);
+	assert_int_equal(info.ignored, 2);
+	/* and a number that no unit has */
+	again.imm = 1u << 30;
+	assert_ok(peer_credit(h.p[0], hawk_peer_deadline(WAIT)));
+	assert_ok(peer_post(h.p[0], &again, FAB_SLOTS, hawk_peer_deadline(WAIT)));
+	assert_int_equal(hawk_peer_hear(h.p[1], j.want, WAIT), -EPROTO);
+	job_end(&j);
+	hosts_close(&h);
+}
+
+static void kept_until_decoded(void **state)
+{
+	struct lg_rng g = { .state = 13 };
+	struct hawk_send_info si;
+	uint64_t seed = 400, before;
+	struct job j = { 0 };
+	struct hosts h;
+	int ret;
+
+	(void)state;
+	hosts_open(&h);
+	job_start(&j, &h, &seed, &g, HAWK_WAY_SENDER, 0);
+	assert_int_equal(hawk_send_kept(j.s), -EAGAIN);
+	before = hawk_mono_ns();
+	assert_ok(compute(&j));
+	pthread_join(j.thread, NULL);
+	assert_ok(j.ret);
+	assert_int_equal(hawk_send_kept(j.s), -EAGAIN);
+	assert_ok(hawk_recv_ack(j.r, WAIT));
+	do
+		ret = hawk_send_kept(j.s);
+	while (ret == -EAGAIN && hawk_mono_ns() - before < WAIT * 1000000ull);
+	assert_ok(ret);
+	assert_true(hawk_mono_ns() - before >= HAWK_SEND_KEEP_MS * 1000000ull);
+	hawk_send_info(j.s, &si);
+	assert_true(si.exposed_ns && si.last_ns && si.done == si.units);
+	job_end(&j);
+	hosts_close(&h);
+}
+
+static void odd_arguments(void **state)
+{
+	struct lg_rng g = { .state = 14 };
+	uint64_t seed = 500;
+	struct hawk_send *s;
+	struct job j;
+	struct hosts h;
+
+	(void)state;
+	hosts_open(&h);
+	job_make(&j, &h, &seed, &g);
+	j.sp.way = HAWK_WAYS;
+	assert_int_equal(hawk_send_open(h.p[0], &j.sp, WAIT, &s), -EINVAL);	/* no costs */
+	j.sp.way = HAWK_WAY_SENDER;
+	assert_int_equal(hawk_send_open(h.p[1], &j.sp, WAIT, &s), -EINVAL);	/* of host 0 */
+	j.sp.off = 1;
+	assert_int_equal(hawk_send_open(h.p[0], &j.sp, WAIT, &s), -ERANGE);
+	j.sp.off = 0;
+	j.sp.tag = TAG + 1;
+	receive(&j);
+	assert_int_equal(hawk_send_open(h.p[0], &j.sp, WAIT, &s), -ENOENT);
+	pthread_join(j.thread, NULL);
+	assert_int_equal(j.ret, -ENOENT);
+	assert_int_equal(hawk_send_open(h.p[0], &j.sp, 50, &s), -ETIME);	/* nobody takes it */
+	job_end(&j);
+	hosts_close(&h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_way),
+		cmocka_unit_test(wrong_bytes_are_sent_again),
+		cmocka_unit_test(broken_and_resumed),
+		cmocka_unit_test(crashed_and_sent_elsewhere),
+		cmocka_unit_test(repeated_units_are_ignored),
+		cmocka_unit_test(kept_until_decoded),
+		cmocka_unit_test(odd_arguments),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
