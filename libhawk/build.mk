@@ -73,7 +73,7 @@ $(LIBHAWK_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(LIBHAWK_TEST_O
 $(BUILD)/tests/lib_drives: LDFLAGS_COMMON += -Wl,--wrap=preadv,--wrap=io_uring_queue_init
 
 # Layouts drawn by lot
-$(filter $(BUILD)/tests/lib_layout_%,$(LIBHAWK_TESTS)): $(BUILD)/obj/tests/unit/layout_gen.o
+$(filter $(BUILD)/tests/lib_layout_% $(BUILD)/tests/lib_peer_session,$(LIBHAWK_TESTS)): $(BUILD)/obj/tests/unit/layout_gen.o
 $(BUILD)/obj/tests/unit/layout_gen.o: CFLAGS_COMMON += -D_GNU_SOURCE -Ilibhawk
 
 TESTS_UNIT += $(LIBHAWK_TESTS)
@@ -113,4 +113,17 @@ $(BUILD)/tests/drives_do: $(BUILD)/obj/tests/e2e/lib/drives_do.o $(LIBHAWK_A)
 	@echo "  LD      $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ $(LIBHAWK_LDLIBS)
 
-tests: $(patsubst %,$(BUILD)/tests/%,pool_fill log_replay drives_do translate_loop draft_loop bpf_work)
+# The two hosts of tests/e2e/peer-vm.t
+$(BUILD)/obj/tests/e2e/lib/peer_do.o: CFLAGS_COMMON += -Ilibhawk
+$(BUILD)/tests/peer_do: $(BUILD)/obj/tests/e2e/lib/peer_do.o $(LIBHAWK_A)
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ $(LIBHAWK_LDLIBS)
+
+## make peer-long	two virtual machines: a network that loses packets, a host that dies
+CHECK_LONG += peer-long
+.PHONY: peer-long
+peer-long: tests
+	@HAWK_PEER_PAIR=1 $(PROVE) tests/e2e/peer-vm.t
+
+tests: $(patsubst %,$(BUILD)/tests/%,peer_do pool_fill log_replay drives_do translate_loop draft_loop bpf_work)

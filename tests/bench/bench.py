@@ -54,6 +54,9 @@ FIGURES = {
     "get_vs_redis_128k": ("vm", "get", 5, "Redis GET, 128 KiB"),
     "get_vs_redis_1m": ("vm", "get", 5, "Redis GET, 1 MiB"),
     "handoff_same_host_vs_copy": ("vm", "handoff", 50, "memcpy of the KV bytes of 64k tokens"),
+    "transport_vs_ib_write_bw": ("vm", "transport", 0.9, "ib_write_bw, the same two ports"),
+    "transport_naive_vs_ib_write_bw": ("vm", "transport", None, "ib_write_bw, the same two ports"),
+    "overlap_exposed_vs_last_chunk": ("vm", "transport", 0.87, "a chunk sent alone"),
     "reload_vs_fio_vm_64k": ("vm", "reload", 0.95, "fio io_uring, 64 KiB, NVMe"),
     "reload_vs_fio_vm": ("vm", "reload", 0.95, "fio io_uring, 128 KiB, NVMe"),
     "reload_vs_fio_vm_1m": ("vm", "reload", 0.95, "fio io_uring, 1 MiB, NVMe"),
@@ -425,6 +428,63 @@ def bench_vm_handoff(b):
     b.run("handoff", "-u", "dev:", "-r", b.runs(5))
 
 
+class WriteBw:
+    """perftest from port rxe0 to rxe1 at the message size that it does best at."""
+
+    SIZES = (64 << 10, 256 << 10, 1 << 20)
+    BYTES = 32 << 20
+
+    def __init__(self):
+        rates = {size: self.rate(size) for size in self.SIZES}
+        say("  ib_write_bw by size: "
+            + ", ".join(f"{s >> 10} KiB: {r:.0f} MB/s" for s, r in rates.items()))
+        self.size = max(rates, key=rates.get)
+
+    @staticmethod
+    def argv(device, size):
+        return ["ib_write_bw", "-F", "-d", device, "-x", "1", "-s", str(size),
+                "-n", str(WriteBw.BYTES // size)]
+
+    def rate(self, size):
+        """MB/s, on average."""
+        with subprocess.Popen(self.argv("rxe1", size), stdout=subprocess.DEVNULL) as server:
+            for _ in range(50):     # until the server listens
+                out = subprocess.run([*self.argv("rxe0", size), "10.77.0.2"], text=True,
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+                if not out.returncode:
+                    break
+                time.sleep(0.2)
+            server.terminate()
+        rows = [line.split() for line in out.stdout.splitlines() if line.split()[:1] == [str(size)]]
+        if not rows:
+            raise BenchError(f"ib_write_bw said: {out.stdout}")
+        return float(rows[-1][3]) * 1.048576
+
+    def measure(self):
+        return self.rate(self.size)
+
+
+def bench_vm_transport(b):
+    with subprocess.Popen([b.path("transport"), "-s", "16" if b.args.quick else "32"], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
+        if p.stdout.readline() != "ready\n":
+            raise BenchError("transport could not begin; its message is above")
+        peer = WriteBw()
+        for _ in range(b.runs(5)):
+            p.stdin.write("\n")
+            p.stdin.flush()
+            lines = [p.stdout.readline() for _ in range(4)]
+            if not all(lines):
+                raise BenchError("transport failed; its message is above")
+            for line in lines:
+                b.take(line)
+            rate = peer.measure()
+            for name in ("transport_vs_ib_write_bw", "transport_naive_vs_ib_write_bw"):
+                b.add(name, "peer", rate, "MB/s")
+                b.notes[name] = f"{peer.size >> 10} KiB"
+        p.stdin.close()
+
+
 def bench_vm_reload(b):
     reload_blocks(b, "/dev/nvme0n1", "vm", "-u", "dev:")
 
@@ -435,7 +495,7 @@ NATIVE = {"translate": bench_translate, "alloc": bench_alloc, "hitrate": bench_h
           "fork": bench_fork, "transform": bench_transform, "decode": bench_decode,
           "turn": bench_turn}
 GUEST = {"translate": bench_vm_translate, "get": bench_vm_get, "handoff": bench_vm_handoff,
-         "reload": bench_vm_reload}
+         "transport": bench_vm_transport, "reload": bench_vm_reload}
 
 
 def measure(b, where, programs):
@@ -472,7 +532,7 @@ def run_vm(b):
         subprocess.run([REPO / "tools/lab/build-module", "--kernel", b.args.kernel],
                        stdout=subprocess.DEVNULL, check=True)
         subprocess.run([REPO / "tools/lab/hawk-lab", "run", "--kernel", b.args.kernel, "--out",
-                        out, "--nvme-bps", b.args.nvme_bps, "--timeout", str(VM_TIMEOUT), "--",
+                        out, *(["--rdma"] if b.wants("vm", "transport") else []), "--nvme-bps", b.args.nvme_bps, "--timeout", str(VM_TIMEOUT), "--",
                         Path(__file__).resolve(),
                         "--build", b.build, "--guest", result, *args], check=True)
     except (OSError, subprocess.CalledProcessError) as e:

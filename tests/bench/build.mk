@@ -3,7 +3,8 @@
 # Benchmarks: one program per comparison, run and compared by bench.py.
 
 BENCH_DIR   := $(BUILD)/bench
-BENCH_PROGS := $(addprefix $(BENCH_DIR)/,translate alloc hitrate reload recovery get decode rollback gather fork transform handoff pace)
+BENCH_PROGS := $(addprefix $(BENCH_DIR)/,translate alloc hitrate reload recovery get decode rollback gather fork transform \
+		 handoff pace transport)
 BENCH_OBJ   := $(BUILD)/obj/tests/bench
 BENCH_ARGS  ?=
 BENCH_TOOLS := $(addprefix $(BENCH_DIR)/,random_model drop_diff)
