@@ -3,7 +3,8 @@
  * fabric_loop.c - a network within the process
  *
  * A request is carried out when it is posted, by the thread that posts it, after the checks
- * that a NIC makes: keys, bounds, rights, slots.  One lock guards all of it, one condition
+ * that a NIC makes: keys, bounds, rights, slots.  With a lag, a NIC's delay is played, too:
+ * writes and reads wait for polls of who posted them, or for a message that he sends after.  One lock guards all of it, one condition
  * tells everybody that something has happened.
  */
 #define _GNU_SOURCE
@@ -49,6 +50,12 @@ struct loop_window {
 	uint32_t flags;
 };
 
+/* A request that is carried out later. */
+struct late {
+	struct fab_wr wr;
+	struct fab_sge sge[ENTRIES];
+};
+
 /**
  * struct fab_conn - one end of a connection
  * @f: its endpoint
@@ -61,6 +68,8 @@ struct loop_window {
  * @wc: completions that nobody has seen, from @head on, @wcs of them, in a ring of @f->depth
  * @broken: no more requests
  * @hold: polls that see nothing
+ * @late: requests that are still to be carried out, from @late_head on, @lates of them, in a
+ *	ring of @f->depth
  * @window: what the other end may use
  */
 struct fab_conn {
@@ -76,6 +85,9 @@ struct fab_conn {
 	unsigned int wcs;
 	bool broken;
 	unsigned int hold;
+	struct late *late;
+	unsigned int late_head;
+	unsigned int lates;
 	struct loop_window window[WINDOWS];
 };
 
@@ -239,7 +251,10 @@ static struct fab_conn *conn_new(struct fab *f, const struct fab_ring *ring)
 	c->f = f;
 	c->reg = ring->reg;
 	c->wc = calloc(f->depth, sizeof(*c->wc));
-	if (!c->wc) {
+	c->late = calloc(f->depth, sizeof(*c->late));
+	if (!c->wc || !c->late) {
+		free(c->wc);
+		free(c->late);
 		free(c);
 		return NULL;
 	}
@@ -251,6 +266,7 @@ static struct fab_conn *conn_new(struct fab *f, const struct fab_ring *ring)
 static void loop_free(struct fab_conn *c)
 {
 	free(c->wc);
+	free(c->late);
 	free(c);
 }
 
@@ -335,6 +351,7 @@ static void loop_hangup(struct fab_conn *c)
 	}
 	c->broken = true;
 	c->wcs = 0;
+	c->lates = 0;
 	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&lock);
 }
@@ -454,12 +471,10 @@ static int carry_out(struct fab_conn *c, const struct fab_wr *wr)
 	return kill ? -EPIPE : ret;
 }
 
-static int loop_post(struct fab_conn *c, const struct fab_wr *wr)
+static void finish(struct fab_conn *c, const struct fab_wr *wr)
 {
-	int ret;
+	int ret = carry_out(c, wr);
 
-	pthread_mutex_lock(&lock);
-	ret = carry_out(c, wr);
 	if (ret) {
 		c->broken = true;
 		if (c->other)
@@ -467,6 +482,36 @@ static int loop_post(struct fab_conn *c, const struct fab_wr *wr)
 	}
 	if (ret || wr->signaled)
 		push(c, (struct fab_wc){ .id = wr->id, .status = ret });
+}
+
+/* Carries out @n of the requests that are late. */
+static void catch_up(struct fab_conn *c, unsigned int n)
+{
+	struct late *l;
+
+	for (; n && c->lates; n--) {
+		l = &c->late[c->late_head];
+		l->wr.sge = l->sge;
+		c->late_head = (c->late_head + 1) % c->f->depth;
+		c->lates--;
+		finish(c, &l->wr);
+	}
+}
+
+static int loop_post(struct fab_conn *c, const struct fab_wr *wr)
+{
+	struct late *l;
+
+	pthread_mutex_lock(&lock);
+	if (wr->op == FAB_SEND || !faults.lag || wr->nsge > ENTRIES) {
+		catch_up(c, c->lates);
+		finish(c, wr);
+	} else {
+		l = &c->late[(c->late_head + c->lates++) % c->f->depth];
+		l->wr = *wr;
+		memcpy(l->sge, wr->sge, wr->nsge * sizeof(*wr->sge));
+		pthread_cond_broadcast(&changed);
+	}
 	pthread_mutex_unlock(&lock);
 	return 0;
 }
@@ -491,6 +536,8 @@ static int loop_poll(struct fab_conn *c, struct fab_wc *wc, int n)
 	int got = 0;
 
 	pthread_mutex_lock(&lock);
+	if (c->lates)
+		catch_up(c, faults.lag ? draw(faults.lag + 1) : c->lates);
 	if (c->hold) {
 		c->hold--;
 		n = 0;
@@ -501,7 +548,7 @@ static int loop_poll(struct fab_conn *c, struct fab_wc *wc, int n)
 	}
 	if (got && faults.lag)
 		c->hold = draw(faults.lag + 1);
-	if (!got && !c->hold && !c->wcs && c->broken)
+	if (!got && !c->hold && !c->wcs && !c->lates && c->broken)
 		got = -EPIPE;
 	pthread_mutex_unlock(&lock);
 	return got;
@@ -510,7 +557,7 @@ static int loop_poll(struct fab_conn *c, struct fab_wc *wc, int n)
 static void loop_wait(struct fab_conn *c, uint64_t deadline)
 {
 	pthread_mutex_lock(&lock);
-	if (!c || (!c->wcs && !c->broken && !c->hold))
+	if (!c || (!c->wcs && !c->broken && !c->hold && !c->lates))
 		sleep_until(deadline);
 	pthread_mutex_unlock(&lock);
 }

@@ -13,7 +13,7 @@
  * @kill: the connection breaks at this request, counted from 1 over all connections; 0: none
  * @lost_ack: that request is carried out nevertheless
  * @flip: the first byte that this write writes is wrong; 0: none
- * @lag: completions come up to so many polls late
+ * @lag: completions come up to so many polls late, and so does the carrying out of writes
  */
 struct loop_faults {
 	uint64_t seed;

@@ -532,7 +532,8 @@ def run_vm(b):
         subprocess.run([REPO / "tools/lab/build-module", "--kernel", b.args.kernel],
                        stdout=subprocess.DEVNULL, check=True)
         subprocess.run([REPO / "tools/lab/hawk-lab", "run", "--kernel", b.args.kernel, "--out",
-                        out, *(["--rdma"] if b.wants("vm", "transport") else []), "--nvme-bps", b.args.nvme_bps, "--timeout", str(VM_TIMEOUT), "--",
+                        out, *(["--rdma"] if b.wants("vm", "transport") else []),
+                        "--nvme-bps", b.args.nvme_bps, "--timeout", str(VM_TIMEOUT), "--",
                         Path(__file__).resolve(),
                         "--build", b.build, "--guest", result, *args], check=True)
     except (OSError, subprocess.CalledProcessError) as e:

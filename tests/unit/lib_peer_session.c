@@ -210,8 +210,21 @@ static void arrived(struct job *j)
 		 j->sp.chunk_layers, (unsigned long long)j->sp.frame_bytes);
 }
 
+/* What there is to send, pads included. */
+static uint64_t bytes_of(const struct job *j)
+{
+	struct hawk_layout_plan *plan;
+	struct hawk_plan_info info;
+
+	assert_ok(hawk_layout_plan_open(&j->pair.src.l, &j->pair.dst.l, &j->pair.r, &plan));
+	hawk_layout_plan_info(plan, &info);
+	hawk_layout_plan_close(plan);
+	return info.bytes + info.pad_bytes;
+}
+
 static void every_way(void **state)
 {
+	struct hawk_send_info info;
 	uint64_t seed = lg_seed(1), i, n = lg_ops(real() ? 6 : PAIRS), done[HAWK_WAYS] = { 0 };
 	struct lg_rng g = { .state = seed };
 	struct hosts h;
@@ -220,7 +233,7 @@ static void every_way(void **state)
 	int ret;
 
 	(void)state;
-	hawk_loop_faults(&(struct loop_faults){ .seed = 1, .lag = 2 });
+	hawk_loop_faults(&(struct loop_faults){ .seed = 1, .lag = 3 });
 	hosts_open(&h);
 	for (i = 0; i < n; i++) {
 		job_make(&j, &h, &seed, &g);
@@ -242,6 +255,10 @@ static void every_way(void **state)
 			pthread_join(j.thread, NULL);
 			assert_ok(j.ret);
 			arrived(&j);
+			hawk_send_info(j.s, &info);
+			assert_int_equal(info.again, 0);
+			if (j.sp.way == HAWK_WAY_ENTRIES)
+				assert_int_equal(info.bytes, bytes_of(&j));
 			done[j.sp.way]++;
 			hawk_send_close(j.s);
 			hawk_recv_close(j.r);
@@ -453,15 +470,37 @@ static void kept_until_decoded(void **state)
 	assert_ok(compute(&j));
 	pthread_join(j.thread, NULL);
 	assert_ok(j.ret);
-	assert_int_equal(hawk_send_kept(j.s), -EAGAIN);
+	do	/* the time alone is not enough */
+		assert_int_equal(hawk_send_kept(j.s), -EAGAIN);
+	while (hawk_mono_ns() - before < (HAWK_SEND_KEEP_MS + 20) * 1000000ull);
 	assert_ok(hawk_recv_ack(j.r, WAIT));
 	do
 		ret = hawk_send_kept(j.s);
 	while (ret == -EAGAIN && hawk_mono_ns() - before < WAIT * 1000000ull);
 	assert_ok(ret);
-	assert_true(hawk_mono_ns() - before >= HAWK_SEND_KEEP_MS * 1000000ull);
 	hawk_send_info(j.s, &si);
 	assert_true(si.exposed_ns && si.last_ns && si.done == si.units);
+	job_end(&j);
+	hosts_close(&h);
+}
+
+static void kept_for_some_time(void **state)
+{
+	struct lg_rng g = { .state = 15 };
+	uint64_t seed = 450, before;
+	struct job j = { 0 };
+	struct hosts h;
+
+	(void)state;
+	hosts_open(&h);
+	job_start(&j, &h, &seed, &g, HAWK_WAY_SENDER, 0);
+	before = hawk_mono_ns();
+	assert_ok(compute(&j));
+	pthread_join(j.thread, NULL);
+	assert_ok(hawk_recv_ack(j.r, WAIT));
+	while (hawk_send_kept(j.s) == -EAGAIN)
+		;
+	assert_true(hawk_mono_ns() - before >= HAWK_SEND_KEEP_MS * 1000000ull);
 	job_end(&j);
 	hosts_close(&h);
 }
@@ -503,6 +542,7 @@ int main(void)
 		cmocka_unit_test(crashed_and_sent_elsewhere),
 		cmocka_unit_test(repeated_units_are_ignored),
 		cmocka_unit_test(kept_until_decoded),
+		cmocka_unit_test(kept_for_some_time),
 		cmocka_unit_test(odd_arguments),
 	};
 
