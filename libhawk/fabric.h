@@ -136,7 +136,7 @@ struct fab_ring {
  *	other side can use it when it gets a message that is sent after.  1: done; 0: a request
  *	@id was posted for it
  * @revoke: 1: done; 0: it is when request @id completes
- * @forget: give back what a window has, once it is revoked or the connection hung up
+ * @forget: end a window at once, and give back what it has: after @revoke, or before @hangup
  */
 struct fab_ops {
 	const char *name;

@@ -597,8 +597,7 @@ static int loop_revoke(struct fab_conn *c, struct fab_window *w, uint64_t id)
 
 static void loop_forget(struct fab_conn *c, struct fab_window *w)
 {
-	(void)c;
-	(void)w;
+	loop_revoke(c, w, 0);
 }
 
 const struct fab_ops hawk_fab_loop = {

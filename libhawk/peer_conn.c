@@ -57,13 +57,22 @@ free_peer:
 	return ret;
 }
 
+/*
+ * Windows end first: soft RoCE's hold on to their queue pair, whose end would wait for them
+ * (50 s, then the kernel warns).
+ */
+static void hang_up(struct hawk_peer *p)
+{
+	peer_grants_forget(p);
+	p->net->ops->hangup(p->c);
+}
+
 void peer_free(struct hawk_peer *p)
 {
 	const struct fab_ops *ops = p->net->ops;
 
 	if (p->c) {
-		ops->hangup(p->c);
-		peer_grants_forget(p);
+		hang_up(p);
 		ops->free(p->c);
 	}
 	ops->dereg(p->net->fab, &p->ring);
@@ -86,7 +95,7 @@ int peer_break(struct hawk_peer *p, int err, const char *fmt, ...)
 	vsnprintf(p->st.why, sizeof(p->st.why), fmt, ap);
 	va_end(ap);
 	if (p->c)
-		p->net->ops->hangup(p->c);
+		hang_up(p);
 	return hawk_fail(err, "peer: %s", p->st.why);
 }
 

@@ -124,14 +124,16 @@ int hawk_peer_revoke(struct hawk_peer *p, uint32_t id, int timeout_ms)
 	return ret;
 }
 
-/* The connection has been hung up: what windows have is given back. */
+/* The connection is about to end, and all grants with it. */
 void peer_grants_forget(struct hawk_peer *p)
 {
 	unsigned int i;
 
-	for (i = 0; i < HAWK_GRANTS_MAX; i++)
+	for (i = 0; i < HAWK_GRANTS_MAX; i++) {
 		if (p->out[i].id)
 			p->net->ops->forget(p->c, &p->out[i].w);
+		p->out[i].id = 0;
+	}
 }
 
 /* ---- the other side's ---- */

@@ -16,7 +16,7 @@
 #include "peer.h"
 
 #define BYTES	(1u << 20)
-#define WAIT	5000	/* ms: far more than anything here takes */
+#define WAIT	30000	/* ms: far more than anything here takes */
 #define TAG	77u
 
 static const uint8_t key[32] = "of all peers but one";
