@@ -34,13 +34,13 @@ static const uint8_t key[32] = "of both ends";
 
 /**
  * struct end - one end
- * @net: endpoint
+ * @ep: endpoint
  * @p: connection
  * @mem: KV, then a bounce buffer, @bytes each
  * @at: where it is
  */
 struct end {
-	struct hawk_net *net;
+	struct hawk_net *ep;
 	struct hawk_peer *p;
 	struct hawk_mem *mem;
 	uint8_t *at;
@@ -70,8 +70,8 @@ static void end_open(struct end *e, const char *url)
 		bench_die("%llu bytes", (unsigned long long)m.bytes);
 	memset(m.addr, 1, m.bytes);
 	e->at = m.addr;
-	bench_check(hawk_net_open(url, &p, &e->net), hawk_strerror_last());
-	bench_check(hawk_mem_add(e->net, &m, &e->mem), hawk_strerror_last());
+	bench_check(hawk_net_open(url, &p, &e->ep), hawk_strerror_last());
+	bench_check(hawk_mem_add(e->ep, &m, &e->mem), hawk_strerror_last());
 }
 
 static void translate(const uint8_t *src, uint8_t *dst)
@@ -107,7 +107,7 @@ static void *serve(void *arg)
 	struct hawk_grant g = { .tag = BOUNCE, .flags = HAWK_GRANT_WRITE };
 	char note[HAWK_NOTE_MAX];
 
-	bench_check(hawk_peer_accept(e->net, WAIT, &e->p), hawk_strerror_last());
+	bench_check(hawk_peer_accept(e->ep, WAIT, &e->p), hawk_strerror_last());
 	g.bytes = e->bytes;
 	bench_check(hawk_peer_grant(e->p, e->mem, e->bytes, &g, WAIT), hawk_strerror_last());
 	while (hawk_peer_hear(e->p, note, -1) > 0) {
@@ -212,10 +212,10 @@ int main(int argc, char **argv)
 	*strrchr(url, ':') = 0;
 	end_open(&here, o.url);
 	end_open(&there, url);
-	bench_check(hawk_net_listen(there.net, o.file), hawk_strerror_last());
+	bench_check(hawk_net_listen(there.ep, o.file), hawk_strerror_last());
 	if (pthread_create(&thread, NULL, serve, &there))
 		bench_die("a thread");
-	bench_check(hawk_peer_connect(here.net, o.file, WAIT, &here.p), hawk_strerror_last());
+	bench_check(hawk_peer_connect(here.ep, o.file, WAIT, &here.p), hawk_strerror_last());
 	bench_check(hawk_peer_granted(here.p, BOUNCE, WAIT, &g), hawk_strerror_last());
 	probe(&here, &g);
 	session(&here, LAYERS, 0);	/* pages, caches */
@@ -227,7 +227,7 @@ int main(int argc, char **argv)
 	pthread_join(thread, NULL);
 	hawk_mem_del(here.mem);
 	hawk_mem_del(there.mem);
-	hawk_net_close(here.net);
-	hawk_net_close(there.net);
+	hawk_net_close(here.ep);
+	hawk_net_close(there.ep);
 	return 0;
 }

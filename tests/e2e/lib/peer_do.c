@@ -27,12 +27,12 @@ static uint8_t key[32] = "of prefill and decode";
 
 /**
  * struct host - this side
- * @net: its endpoint
+ * @ep: its endpoint
  * @mem: @bytes, registered
  * @p: the connection
  */
 struct host {
-	struct hawk_net *net;
+	struct hawk_net *ep;
 	struct hawk_mem *mem;
 	uint8_t *bytes;
 	struct hawk_peer *p;
@@ -59,8 +59,8 @@ static void host_open(struct host *h, const char *address)
 	char url[64];
 
 	snprintf(url, sizeof(url), "rdma:%s", address);
-	if (posix_memalign(&m.addr, 4096, BYTES) || hawk_net_open(url, &p, &h->net) ||
-	    hawk_mem_add(h->net, &m, &h->mem))
+	if (posix_memalign(&m.addr, 4096, BYTES) || hawk_net_open(url, &p, &h->ep) ||
+	    hawk_mem_add(h->ep, &m, &h->mem))
 		die(url);
 	h->bytes = m.addr;
 	memset(h->bytes, 0, BYTES);
@@ -136,9 +136,9 @@ static void serve(const char *address, const char *port)
 
 	host_open(&h, address);
 	snprintf(at, sizeof(at), "%s:%s", address, port);
-	want(hawk_net_listen(h.net, at), 0, "listen");
+	want(hawk_net_listen(h.ep, at), 0, "listen");
 	for (;;) {
-		ret = hawk_peer_accept(h.net, -1, &h.p);
+		ret = hawk_peer_accept(h.ep, -1, &h.p);
 		if (ret) {
 			fprintf(stderr, "decode: %s\n", hawk_strerror_last());
 			continue;
@@ -161,7 +161,7 @@ static char where[64];
 
 static void again(struct host *h)
 {
-	want(hawk_peer_connect(h->net, where, WAIT, &h->p), 0, "connect");
+	want(hawk_peer_connect(h->ep, where, WAIT, &h->p), 0, "connect");
 }
 
 static void tell(struct host *h, const char *note)
@@ -314,9 +314,9 @@ static void wrong_key(struct host *h)
 	char answer[HAWK_NOTE_MAX];
 
 	hawk_peer_close(h->p);
-	h->net->key[0] ^= 1;
-	want(hawk_peer_connect(h->net, where, WAIT, &p), -EACCES, "another key");
-	h->net->key[0] ^= 1;
+	h->ep->key[0] ^= 1;
+	want(hawk_peer_connect(h->ep, where, WAIT, &p), -EACCES, "another key");
+	h->ep->key[0] ^= 1;
 	again(h);
 	ask(h, "crc", answer);
 }
@@ -397,7 +397,7 @@ int main(int argc, char **argv)
 		printf("ok %s\n", argv[1]);
 		hawk_peer_close(h.p);
 		hawk_mem_del(h.mem);
-		hawk_net_close(h.net);
+		hawk_net_close(h.ep);
 		return 0;
 	}
 	fprintf(stderr, "usage: peer_do serve ADDRESS PORT | CASE ADDRESS HOST PORT\n");
