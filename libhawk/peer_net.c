@@ -126,6 +126,21 @@ int hawk_mem_add(struct hawk_net *net, const struct hawk_mem_params *p, struct h
 	return 0;
 }
 
+int hawk_mem_chunk(struct hawk_net *net, struct hawk_kv *kv, uint64_t vt, struct hawk_mem **mem,
+		   uint64_t *off)
+{
+	uint32_t frames = (uint32_t)(HAWK_CHUNK_BYTES / kv->block_bytes);
+	struct hawk_mem_params p = { .bytes = (uint64_t)frames * kv->block_bytes, .dmabuf = -1 };
+	uint8_t *block = hawk_addr(kv, vt);
+
+	if (!block)
+		return hawk_fail(-EINVAL, "memory: %#llx is no block in a host tier",
+				 (unsigned long long)vt);
+	*off = (uint64_t)(HAWK_VT_FRAME(vt) % frames) * kv->block_bytes;
+	p.addr = block - *off;
+	return hawk_mem_add(net, &p, mem);
+}
+
 void hawk_mem_del(struct hawk_mem *mem)
 {
 	if (!mem)

@@ -3,7 +3,7 @@
 #
 # libhawk's transport over soft RoCE in the lab's VM: connections, the shared key, grants as
 # memory windows, put and get, what the NIC refuses, sequences from one layout to another, from
-# one port to the other.  What needs faults of the network is left out (lib_peer natively).
+# one port to the other, blocks of /dev/hawk among what moves.  What needs faults of the network is left out (lib_peer natively).
 #
 #	HAWK_PEER_PAIR	two VMs on one wire, too: put and get, every way, another key, keys and
 #			addresses that are not granted, a host that dies in a transfer, and all
@@ -34,11 +34,12 @@ tap()
 
 one_vm()
 {
-	"$lab" run --kernel "$kernel" --no-module --rdma --nvme-size 64M --check-log --quiet \
+	"$lab" run --kernel "$kernel" --rdma --nvme-size 64M --check-log --quiet \
 		--timeout "${HAWK_VM_TIMEOUT:-300}" \
 		--env HAWK_TEST_FROM=10.77.0.1 --env HAWK_TEST_AT=10.77.0.2:7471 -- \
 		sh -uc '
 			cd "$1"
+			[ ! -e /dev/hawk ] || export HAWK_URL=dev:/dev/hawk
 			for test in lib_peer lib_peer_session; do
 				timeout 120 "build/tests/$test" >/tmp/log 2>&1 && ok= || ok="not "
 				sed "s/^/# /" /tmp/log

@@ -252,6 +252,51 @@ static void moves_bytes(void **state)
 	assert_int_equal(s.ended, -EPIPE);	/* the client has left */
 }
 
+/* Blocks of a space, by LID: there and back, chunk by chunk, into other blocks. */
+static void blocks_of_a_space(void **state)
+{
+	enum { N = 192, HALF = N / 2, ROOM = BYTES / FX_BLOCK };	/* more than a chunk */
+	struct hawk_item it[N] = { 0 };
+	struct hawk_mem *chunk[N] = { 0 };	/* by number of the chunk */
+	struct hawk_xfer x[N];
+	struct server s;
+	struct client c;
+	struct fx f;
+	uint64_t off;
+	uint32_t k;
+	int i;
+
+	(void)state;
+	fx_open(&f, 8 << 20, 0);
+	server_start(&s, 1, HAWK_GRANT_READ | HAWK_GRANT_WRITE);
+	client_open(&c);
+	assert_ok(client_connect(&c));
+	for (i = 0; i < N; i++)
+		it[i].lid = fx_lid((uint32_t)i);
+	assert_int_equal(hawk_alloc(f.kv, it, N, NULL), N);
+	for (i = 0; i < N; i++) {
+		k = HAWK_VT_FRAME(it[i].vt) / FX_CHUNK_FRAMES;
+		assert_true(k < N);
+		off = HAWK_VT_FRAME(it[i].vt) % FX_CHUNK_FRAMES * FX_BLOCK;
+		if (!chunk[k])
+			assert_ok(hawk_mem_chunk(c.net, f.kv, it[i].vt, &chunk[k], &off));
+		x[i] = (struct hawk_xfer){ .mem = chunk[k], .off = off, .bytes = FX_BLOCK,
+			.grant = c.g.id, .far_off = (uint64_t)(i * 5 % ROOM) * FX_BLOCK };
+		fx_fill(hawk_addr(f.kv, it[i].vt), (uint32_t)i, 1);
+	}
+	assert_ok(hawk_peer_put(c.p, x, ROOM, WAIT));
+	for (i = 0; i < ROOM; i++)
+		x[HALF + i].far_off = x[i].far_off;
+	assert_ok(hawk_peer_get(c.p, x + HALF, ROOM, WAIT));
+	for (i = 0; i < ROOM; i++)
+		assert_true(fx_is(hawk_addr(f.kv, it[HALF + i].vt), (uint32_t)i, 1));
+	for (i = 0; i < N; i++)
+		hawk_mem_del(chunk[i]);
+	client_close(&c);
+	server_stop(&s);
+	fx_close(&f);
+}
+
 static void wrong_key_is_refused(void **state)
 {
 	struct server s;
@@ -544,6 +589,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(moves_bytes),
+		cmocka_unit_test(blocks_of_a_space),
 		cmocka_unit_test(wrong_key_is_refused),
 		cmocka_unit_test(outside_the_grant),
 		cmocka_unit_test(malice_is_refused_by_the_nic),

@@ -127,6 +127,23 @@ struct hawk_mem_params {
  */
 int hawk_mem_add(struct hawk_net *net, const struct hawk_mem_params *p, struct hawk_mem **mem);
 
+/**
+ * hawk_mem_chunk() - register the chunk that a block of a space lies in
+ * @kv: the space
+ * @vt: translation of a block that is pinned; all frames of its chunk are registered
+ * @mem: out
+ * @off: out: where the block starts in @mem
+ *
+ * Blocks of one chunk share one registration: those of a tier whose frames, HAWK_VT_FRAME(), by
+ * HAWK_CHUNK_BYTES / block_bytes give the same number lie in the same one.  It holds while one
+ * of them stays pinned; a chunk that its space gives back meanwhile is not handed to anybody
+ * before hawk_mem_del().
+ *
+ * Return: as hawk_mem_add(); -EINVAL: the block is not in a host tier.
+ */
+int hawk_mem_chunk(struct hawk_net *net, struct hawk_kv *kv, uint64_t vt, struct hawk_mem **mem,
+		   uint64_t *off);
+
 /** hawk_mem_del() - end it; nothing of it may be granted any more; NULL is ignored */
 void hawk_mem_del(struct hawk_mem *mem);
 
