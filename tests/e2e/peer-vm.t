@@ -3,7 +3,8 @@
 #
 # libhawk's transport over soft RoCE in the lab's VM: connections, the shared key, grants as
 # memory windows, put and get, what the NIC refuses, sequences from one layout to another, from
-# one port to the other, blocks of /dev/hawk among what moves.  What needs faults of the network is left out (lib_peer natively).
+# one port to the other, blocks of /dev/hawk among what moves.  What needs faults of the network
+# is left out (natively it is not).
 #
 #	HAWK_PEER_PAIR	two VMs on one wire, too: put and get, every way, another key, keys and
 #			addresses that are not granted, a host that dies in a transfer, and all
