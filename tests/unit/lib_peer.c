@@ -279,7 +279,7 @@ static void blocks_of_a_space(void **state)
 		assert_true(k < N);
 		off = HAWK_VT_FRAME(it[i].vt) % FX_CHUNK_FRAMES * FX_BLOCK;
 		if (!chunk[k])
-			assert_ok(hawk_mem_chunk(c.net, f.kv, it[i].vt, &chunk[k], &off));
+			assert_ok(hawk_mem_chunk(c.p->net, f.kv, it[i].vt, &chunk[k], &off));
 		x[i] = (struct hawk_xfer){ .mem = chunk[k], .off = off, .bytes = FX_BLOCK,
 			.grant = c.g.id, .far_off = (uint64_t)(i * 5 % ROOM) * FX_BLOCK };
 		fx_fill(hawk_addr(f.kv, it[i].vt), (uint32_t)i, 1);
