@@ -24,8 +24,9 @@
 #ifdef HAWK_HAVE_VERBS
 
 #define STEP_MS		2000	/* for resolving an address or a route */
-#define ACK_TIMEOUT	14	/* 4.096 us * 2^14: 67 ms until a packet is sent again */
-#define RETRIES		7
+#define ACK_TIMEOUT	16	/* 4.096 us * 2^16: 268 ms until a packet is sent again */
+#define RETRIES		6	/* so often: 1.9 s.  Soft RoCE takes 7 for no limit */
+#define RNR_RETRIES	7
 #define NO_SUCH_SERVICE	8	/* why a request is rejected: nobody listens */
 
 static int ms_left(uint64_t deadline)
@@ -186,7 +187,7 @@ static void conn_params(const struct fab *f, struct rdma_conn_param *cp)
 {
 	*cp = (struct rdma_conn_param){
 		.responder_resources = 16, .initiator_depth = 16,
-		.retry_count = RETRIES, .rnr_retry_count = RETRIES,
+		.retry_count = RETRIES, .rnr_retry_count = RNR_RETRIES,
 	};
 	if (f->attr.max_qp_rd_atom < cp->responder_resources)
 		cp->responder_resources = (uint8_t)f->attr.max_qp_rd_atom;
