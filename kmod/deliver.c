@@ -11,7 +11,8 @@
  *	hawk_deliver_put()	with the last one it ends
  *
  * Reloads into memory of an accelerator pass its link, for which they may have to wait;
- * others never do, but what the drives bring is measured and what is asked of them known.
+ * others do only while somebody urgent has the drive, but what the drives bring is measured
+ * and what is asked of them known.
  * Who waits sleeps, by a high-resolution timer, and is woken by each transfer that ends,
  * by a cancellation, a signal, the end of its file, and at its deadline.
  */
@@ -181,10 +182,15 @@ static void hawk_deliver_some(struct hawk_deliver *v, struct list_head *batch,
 			      struct list_head *go, u64 *wait_ns)
 {
 	struct hawk_io *io, *next;
+	u32 held = 0;	/* drives that give no more now, bit t for tier t */
 
 	list_for_each_entry_safe(io, next, batch, node) {
-		if (io->deliver && !hawk_deliver_take(v, io->flash, io->bytes, io->bytes, wait_ns))
+		if (io->deliver && ((held & BIT(io->flash->id)) ||
+				    !hawk_deliver_take(v, io->flash, io->bytes, io->bytes,
+						       wait_ns))) {
+			held |= BIT(io->flash->id);
 			continue;
+		}
 		io->taken = true;
 		list_move_tail(&io->node, go);
 	}

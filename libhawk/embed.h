@@ -402,6 +402,7 @@ bool eio_wait(struct eio *io, const struct eio_kind *kind, u64 ns);
 int eio_finish(struct eio *io, const struct eio_kind *kind, u64 deadline);
 void eio_free_all(struct embed *e);
 int plan_run(struct espace *sp, struct hawk_plan *plan, u64 deadline);
+int plan_run_batch(struct espace *sp, struct hawk_plan *plan, const struct hawk_batch *b);
 void plan_run_idle(struct espace *sp, struct hawk_plan *plan);
 void ework_stop(struct ework *w);
 void estray_wait(struct espace *sp);

@@ -9,10 +9,13 @@
  * plan may have in flight: a plan with more goes in pieces.
  */
 #include <stdlib.h>
+#include <time.h>
 
 #include "crc32c.h"
 #include "embed.h"
 #include "gpu.h"
+
+#define TURN_NS	500000	/* to wait for one who is urgent, before looking again */
 
 static void complete(struct embed *e, struct hawk_move *m)
 {
@@ -184,13 +187,21 @@ static bool to_pool(const struct espace *sp, const struct hawk_move *m)
 	return m->kind == HAWK_MOVE_WRITE && sp->e->tier[m->dst_tier].pool;
 }
 
-/* All reads of a plan are started at once: they go to memory, and pass no link. */
-static void reads_begin(struct espace *sp, const struct hawk_plan *plan, struct hawk_delivery *d)
+/*
+ * The reads of a plan become a delivery.  They go to memory, and pass no link that has a cap,
+ * so all are started at once, unless somebody else is urgent.
+ * Return: how many moves, from the first on, may begin.
+ */
+static u32 reads_begin(struct espace *sp, const struct hawk_plan *plan,
+		       const struct hawk_batch *b, struct hawk_delivery *d)
 {
 	struct hawk_pace *p = hawk_engine_pace(sp->e->engine);
-	u64 wait, bytes = sp->geo.block_bytes;
-	struct hawk_pace_load load = { 0 };
-	u32 i, t;
+	u64 got[HAWK_TIERS_MAX] = { 0 }, wait, bytes = sp->geo.block_bytes;
+	struct hawk_pace_load load = {
+		.deadline = b ? b->deadline_ns : 0,
+		.urgent = b && b->flags & HAWK_BATCH_URGENT,
+	};
+	u32 i, k, t;
 
 	for (i = 0; i < plan->n; i++)
 		if (plan->move[i].kind == HAWK_MOVE_READ)
@@ -198,8 +209,25 @@ static void reads_begin(struct espace *sp, const struct hawk_plan *plan, struct 
 	hawk_pace_begin(p, d, &load, hawk_space_paced(sp->space), now_ns());
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (load.flash[t])
-			hawk_pace_take(p, d, HAWK_PACE_FLASH, t, bytes, load.flash[t], now_ns(),
-				       &wait);
+			got[t] = hawk_pace_take(p, d, HAWK_PACE_FLASH, t, bytes, load.flash[t],
+						now_ns(), &wait);
+	for (i = 0; i < plan->n; i++) {
+		t = plan->move[i].src_tier;
+		if (plan->move[i].kind != HAWK_MOVE_READ)
+			continue;
+		if (got[t] < bytes)
+			break;
+		got[t] -= bytes;
+	}
+	/* the rest is another delivery, later */
+	for (k = i; k < plan->n; k++) {
+		t = plan->move[k].src_tier;
+		if (plan->move[k].kind != HAWK_MOVE_READ)
+			continue;
+		hawk_pace_skip(p, d, HAWK_PACE_FLASH, t, bytes, got[t], now_ns());
+		got[t] -= got[t] ? bytes : 0;
+	}
+	return i;
 }
 
 static bool has_reads(const struct hawk_plan *plan)
@@ -357,7 +385,9 @@ static int run_together(struct hawk_plan *plan, struct eio *io, struct moves *mo
 	return 0;
 }
 
-static struct moves *moves_new(struct espace *sp, const struct hawk_plan *plan, bool paced)
+/* Of @plan as many moves, from the first on, as may begin; maybe none. */
+static struct moves *moves_new(struct espace *sp, struct hawk_plan *plan, bool paced,
+			       const struct hawk_batch *b)
 {
 	struct moves *moves = malloc(sizeof(*moves) + plan->n * sizeof(*moves->leg));
 	u32 i;
@@ -365,31 +395,37 @@ static struct moves *moves_new(struct espace *sp, const struct hawk_plan *plan, 
 	if (!moves)
 		return NULL;
 	*moves = (struct moves){ .kind = { move_place, move_done, moves_over, sp },
-				 .paced = paced && has_reads(plan), .n = plan->n };
+				 .paced = paced && has_reads(plan) };
+	if (moves->paced)
+		plan->n = reads_begin(sp, plan, b, &moves->d);
+	moves->n = plan->n;
 	for (i = 0; i < plan->n; i++)
 		moves->leg[i] = (struct leg){ .m = plan->move[i] };
-	if (moves->paced)
-		reads_begin(sp, plan, &moves->d);
 	return moves;
 }
 
-/* Return: 0, or -ETIME: some moves are still under way, or none was begun. */
+/*
+ * @plan->n becomes how many moves that was, from the first on: fewer while others are urgent.
+ * Return: 0, or -ETIME: some moves are still under way, or none was begun.
+ */
 static int run_piece(struct espace *sp, struct hawk_plan *plan, struct gpu *g, bool paced,
-		     u64 deadline)
+		     const struct hawk_batch *b, u64 deadline)
 {
 	struct gpu_area *area = NULL;
 	struct moves *moves;
+	u32 n = plan->n;
 	struct eio *io;
 
 	if (g) {
 		area = gpu_area_take(g, deadline);
 		if (!area) {
 			plan_cancel(sp->e, plan);
+			plan->n = n;
 			return -ETIME;
 		}
 	}
 	io = eio_take(sp->e);
-	moves = io ? moves_new(sp, plan, paced) : NULL;
+	moves = io ? moves_new(sp, plan, paced, b) : NULL;
 	if (moves) {
 		moves->area = area;
 		return run_together(plan, io, moves, deadline);
@@ -402,7 +438,17 @@ static int run_piece(struct espace *sp, struct hawk_plan *plan, struct gpu *g, b
 	return 0;
 }
 
-static int run(struct espace *sp, struct hawk_plan *plan, bool paced, u64 deadline)
+/* Somebody urgent has the drive. */
+static int wait_turn(u64 deadline)
+{
+	const struct timespec ts = { 0, TURN_NS };
+
+	nanosleep(&ts, NULL);	/* no wait for moves of others: there are own ones to make */
+	return deadline && now_ns() >= deadline ? -ETIME : 0;
+}
+
+static int run(struct espace *sp, struct hawk_plan *plan, bool paced,
+	       const struct hawk_batch *b, u64 deadline)
 {
 	struct hawk_plan part;
 	bool wrote = false;
@@ -415,10 +461,14 @@ static int run(struct espace *sp, struct hawk_plan *plan, bool paced, u64 deadli
 	for (i = 0; i < plan->n; i += n) {
 		n = piece(sp, plan, i, &g);
 		part = (struct hawk_plan){ .n = n, .max = n, .move = plan->move + i };
-		if (ret)
+		if (ret) {
 			plan_cancel(sp->e, &part);
-		else
-			ret = run_piece(sp, &part, g, paced, deadline);
+			continue;
+		}
+		ret = run_piece(sp, &part, g, paced, b, deadline);
+		n = part.n;
+		if (!n && !ret)
+			ret = wait_turn(deadline);
 	}
 	if (wrote)
 		keeper_kick_commit(sp->e);
@@ -435,13 +485,19 @@ static int run(struct espace *sp, struct hawk_plan *plan, bool paced, u64 deadli
  */
 int plan_run(struct espace *sp, struct hawk_plan *plan, u64 deadline)
 {
-	return run(sp, plan, true, deadline);
+	return run(sp, plan, true, NULL, deadline);
+}
+
+/* The same of a batch that waits: its deadline, and whether it is urgent, count. */
+int plan_run_batch(struct espace *sp, struct hawk_plan *plan, const struct hawk_batch *b)
+{
+	return run(sp, plan, true, b, b->deadline_ns);
 }
 
 /* The same of moves that nobody waits for: others need not keep off the drive. */
 void plan_run_idle(struct espace *sp, struct hawk_plan *plan)
 {
-	run(sp, plan, false, 0);
+	run(sp, plan, false, NULL, 0);
 }
 
 /* Hands the moves back untried. */

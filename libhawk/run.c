@@ -47,7 +47,7 @@ int run_step(struct run *r)
 			plan_cancel(e, &r->plan);
 			return -ETIME;
 		}
-		return plan_run(r->kv->sp, &r->plan, r->b->deadline_ns);
+		return plan_run_batch(r->kv->sp, &r->plan, r->b);
 	}
 	ret = moved_wait(e, r->seen, r->b->deadline_ns);
 	if (ret == -EAGAIN && embed_clean(e))

@@ -688,8 +688,8 @@ struct hawk_item {
  * With HAWK_BATCH_IN_TIME, which needs @deadline_ns (EINVAL), the call fails with ETIME before any
  * I/O if the device's estimate (&struct hawk_estimate) is that it would end later: so the
  * caller who sets it to now plus what recomputing takes does that instead.
- * HAWK_BATCH_URGENT lets it have the link to an accelerator before others have, not all
- * of it.
+ * HAWK_BATCH_URGENT lets it have the link to an accelerator and the drives before others
+ * have, not all of them; so does a deadline that would be missed otherwise.
  *
  * ALLOC     new blocks (FILLING), one frame each, pinned for the caller; a key
  *           announces content under way: others' LOOKUP says EAGAIN for it

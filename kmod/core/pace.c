@@ -26,7 +26,7 @@
  * those that sleep: they find it when they wake.  Urgent deliveries come first, the one
  * with the nearest deadline before the others, but of each eight quanta one goes to those
  * that are not urgent, so nobody starves.  One that would miss its deadline in its turn
- * becomes urgent by itself.
+ * becomes urgent by itself.  Urgent ones also have the drives first: pacefirst.c.
  */
 #include "priv.h"
 
@@ -153,7 +153,7 @@ static u32 mb_of(u64 rate)
 	return mb < HAWK_PACE_MB_MAX ? mb : HAWK_PACE_MB_MAX;
 }
 
-static u64 tier_rate(const struct hawk_pace *p, u32 tier)
+u64 hawk_pace_tier_rate(const struct hawk_pace *p, u32 tier)
 {
 	u32 mb = p->tune.flash_mb_per_s[tier];
 
@@ -487,9 +487,9 @@ static u64 shared_rate(const struct hawk_pace *p, const struct hawk_delivery *d)
 
 	for (t = 0; t < HAWK_TIERS_MAX; t++)
 		if (d->open_tier[t]) {
-			if (!tier_rate(p, t))
+			if (!hawk_pace_tier_rate(p, t))
 				return 0;
-			ns = most(ns, ns_for(p->left_tier[t], tier_rate(p, t)));
+			ns = most(ns, ns_for(p->left_tier[t], hawk_pace_tier_rate(p, t)));
 		}
 	return ns ? hawk_fx_ratio(d->open[HAWK_PACE_FLASH], ns) : 0;
 }
@@ -534,6 +534,19 @@ static u64 flash_allowed(const struct hawk_pace *p, const struct hawk_delivery *
 	max = hawk_fx_mul(hawk_fx_ratio(done, d->load.dram), d->flash);
 	max = add(max, most(d->flash >> LEAD_SHIFT, unit));
 	return max > got ? max - got : 0;
+}
+
+/* Bytes of flash that the link and those who are urgent leave. */
+static u64 drive_allowed(struct hawk_pace *p, struct hawk_delivery *d, u32 tier, u64 unit,
+			 u64 *wait_ns)
+{
+	u64 first;
+
+	hawk_first_look(p, d);
+	first = hawk_first_allowed(p, d, tier, unit);
+	if (first < unit)
+		*wait_ns = BLIND_NS;
+	return least(flash_allowed(p, d, unit), first);
 }
 
 /* It is not the link alone that it waits for. */
@@ -597,6 +610,7 @@ static void take(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u32 tie
 		d->tokens -= least(got, d->tokens);
 	} else {
 		d->left_tier[tier] -= got;
+		hawk_first_took(p, d, tier, got);
 		meter_start(&d->flash_rate, got, p->now);
 	}
 	meter_start(meter_of(p, kind, tier), got, p->now);
@@ -618,7 +632,7 @@ u64 hawk_pace_take(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u32 t
 		if (kind == HAWK_PACE_DRAM)
 			ask = least(ask, dram_allowed(p, d, unit, wait_ns));
 		else
-			ask = least(ask, flash_allowed(p, d, unit));
+			ask = least(ask, drive_allowed(p, d, tier, unit, wait_ns));
 		/* what it holds of the link it must be able to use, or all might wait */
 		ask = most(ask, least(left, d->room[kind]));
 	}
@@ -636,13 +650,15 @@ u64 hawk_pace_take(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u32 t
 	return got;
 }
 
-/* @bytes of @d will not be waited for any more. */
-static void open_less(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u32 tier, u64 bytes)
+/* @bytes of @d will not be waited for any more; @ended: they have come. */
+static void open_less(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u32 tier, u64 bytes,
+		      bool ended)
 {
 	if (kind == HAWK_PACE_DRAM) {
 		p->left_dram -= bytes;
 	} else {
 		d->open_tier[tier] -= bytes;
+		hawk_first_less(p, d, tier, bytes, ended);
 		hawk_store(&p->left_tier[tier], p->left_tier[tier] - bytes);
 	}
 	d->open[kind] -= bytes;
@@ -669,7 +685,7 @@ void hawk_pace_done(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u32 
 	hawk_lock(&p->lock);
 	now = at_time(p, now);
 	hawk_assert(bytes <= d->open[kind] - d->left[kind]);
-	open_less(p, d, kind, tier, bytes);
+	open_less(p, d, kind, tier, bytes, true);
 	uncharge(p, d, kind, bytes, true);
 	meter_done(meter_of(p, kind, tier), bytes, true, now);
 	if (kind == HAWK_PACE_FLASH)
@@ -717,7 +733,7 @@ void hawk_pace_skip(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u32 
 			d->left_tier[tier] -= bytes;
 		want_less(p, d, kind);
 	}
-	open_less(p, d, kind, tier, bytes);
+	open_less(p, d, kind, tier, bytes, false);
 	share_out(p);
 	hawk_unlock(&p->lock);
 }
@@ -747,6 +763,8 @@ void hawk_pace_begin(struct hawk_pace *p, struct hawk_delivery *d,
 	if (load->link)
 		p->left_link += load->dram + d->flash;
 	p->active++;
+	if (d->flash)
+		hawk_first_look(p, d);
 	hawk_unlock(&p->lock);
 }
 
@@ -765,14 +783,14 @@ static void end_open(struct hawk_pace *p, struct hawk_delivery *d, u64 now)
 			uncharge(p, d, HAWK_PACE_FLASH, out, true);
 			meter_done(&p->tier[t], out, false, now);
 		}
-		open_less(p, d, HAWK_PACE_FLASH, t, d->open_tier[t]);
+		open_less(p, d, HAWK_PACE_FLASH, t, d->open_tier[t], false);
 	}
 	out = d->open[HAWK_PACE_DRAM] - d->left[HAWK_PACE_DRAM];
 	if (out) {
 		uncharge(p, d, HAWK_PACE_DRAM, out, true);
 		meter_done(&p->dram, out, false, now);
 	}
-	open_less(p, d, HAWK_PACE_DRAM, 0, d->open[HAWK_PACE_DRAM]);
+	open_less(p, d, HAWK_PACE_DRAM, 0, d->open[HAWK_PACE_DRAM], false);
 	hawk_assert(!d->charge[HAWK_PACE_DRAM] && !d->charge[HAWK_PACE_FLASH]);
 }
 
@@ -801,7 +819,7 @@ u64 hawk_pace_estimate(struct hawk_pace *p, const struct hawk_pace_load *load, u
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		sum = add(sum, load->flash[t]);
 		if (load->flash[t])
-			ns = most(ns, ns_for(add(p->left_tier[t], load->flash[t]), tier_rate(p, t)));
+			ns = most(ns, ns_for(add(p->left_tier[t], load->flash[t]), hawk_pace_tier_rate(p, t)));
 	}
 	if (load->dram)
 		ns = most(ns, ns_for(add(p->left_dram, load->dram), dram_rate(p)));

@@ -13,8 +13,8 @@
  *	hawk_pace_done(p, d, kind, tier, bytes, now)	for all that was taken
  *	hawk_pace_end(p, d, now)			at any point
  *
- * Flash is to be asked for first: it gets all it wants unless the link is the bottleneck.
- * pace.c tells how it is shared out.
+ * Flash is to be asked for first: it gets all it wants unless the link is the bottleneck, or
+ * somebody is urgent.  pace.c and pacefirst.c tell how it is shared out.
  */
 #ifndef HAWK_CORE_PACE_H
 #define HAWK_CORE_PACE_H
@@ -66,7 +66,7 @@ struct hawk_pace_tune {
  * @flash: bytes from each flash tier
  * @deadline: time when all shall be there, ns; 0: none
  * @link: it goes through the link, so that the cap counts
- * @urgent: before those that are not
+ * @urgent: before those that are not, on the link and on the drives
  */
 struct hawk_pace_load {
 	u64 dram;
@@ -138,6 +138,7 @@ struct hawk_delivery {
 	struct hawk_meter flash_rate;	/* of its own reads */
 	bool turn;			/* it has had its quantum for this turn */
 	bool first;			/* on the ring of the urgent ones */
+	bool ahead;			/* others leave the drives to it */
 };
 
 /* The deliveries of a device, and what is known of its bandwidths. */
@@ -161,6 +162,9 @@ struct hawk_pace {
 	u32 active;		/* deliveries */
 	u32 nwaiting;		/* of these on @turn */
 	u64 first_run;		/* bytes that urgent ones got while others wait */
+	u64 first_at[HAWK_TIERS_MAX];	/* when somebody urgent read from there last, ns; 0: never */
+	u64 first_tier[HAWK_TIERS_MAX];	/* of @left_tier what urgent ones wait for */
+	u64 first_share[HAWK_TIERS_MAX];	/* of these what has ended, for others to follow */
 	struct hawk_meter dram;
 	struct hawk_meter tier[HAWK_TIERS_MAX];
 	struct hawk_pace_link turn;	/* those that wait, the next one first */

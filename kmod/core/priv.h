@@ -710,6 +710,15 @@ void hawk_promote_destroy(struct hawk_space *s);
 void hawk_promote_note(struct hawk_space *s, struct hawk_block *blk);
 u32 hawk_promote_count(struct hawk_space *s);
 
+/* pace.c, pacefirst.c: urgent deliveries have the drives first */
+u64 hawk_pace_tier_rate(const struct hawk_pace *p, u32 tier);
+void hawk_first_look(struct hawk_pace *p, struct hawk_delivery *d);
+void hawk_first_less(struct hawk_pace *p, const struct hawk_delivery *d, u32 tier, u64 bytes,
+		     bool ended);
+u64 hawk_first_allowed(const struct hawk_pace *p, const struct hawk_delivery *d, u32 tier,
+		       u64 unit);
+void hawk_first_took(struct hawk_pace *p, const struct hawk_delivery *d, u32 tier, u64 bytes);
+
 /* reuse.c: what comes back */
 int hawk_reuse_create(struct hawk_space *s);
 void hawk_reuse_destroy(struct hawk_space *s);

@@ -541,6 +541,101 @@ static void deadline_first(void **state)
 	model_free(m);
 }
 
+/* ---- urgent ones have the drives first ---- */
+
+/* A long read is under way. Return: ns from the start of one of 4 MiB to its end. */
+static u64 beside_long(bool before, bool urgent, u64 deadline_steps)
+{
+	struct model *m = model_new(1000, 12000, 0);
+	struct model_delivery *d, *a;
+	u64 ns;
+	u32 i;
+
+	warm(m);
+	if (before) {
+		model_add(m, 0, MIB, 0, m->step)->load.urgent = true;
+		run_all(m);
+	}
+	a = model_add(m, 0, 128 * MIB, 0, m->step);
+	d = model_add(m, 0, 4 * MIB, 0, m->step + 500);
+	d->load.urgent = urgent;
+	if (deadline_steps)
+		d->load.deadline = base + (d->start + deadline_steps) * STEP;
+	for (i = 0; !d->begun || d->flash_open; i++)
+		one_step(m);
+	ns = d->flash_end - (base + d->start * STEP);
+	/* what was taken for the long one is not more than the drive's, nor lost */
+	run_all(m);
+	assert_int_equal(a->got, 128 * MIB);
+	assert_in_range(a->flash_end - (base + a->start * STEP), 134000000, 150000000);
+	model_free(m);
+	return ns;
+}
+
+/*
+ * At 10^9 bytes/s 4 MiB take 4.2 ms, behind 10 ms of others' at most and beside an eighth;
+ * behind all 128 MiB 134 ms.
+ */
+static void drive_first(void **state)
+{
+	(void)state;
+	assert_in_range(beside_long(true, true, 0), 4000000, 17000000);
+	assert_in_range(beside_long(true, false, 1300), 4000000, 17000000);
+	/* nobody has been urgent lately: what is under way is under way */
+	assert_true(beside_long(false, true, 0) > 100000000);
+}
+
+/* Those who are not urgent do not starve, and another drive is none of its business. */
+static void drive_shared(void **state)
+{
+	struct model *m = model_new(1000, 12000, 0);
+	struct model_delivery *u, *a, *b;
+	u32 i;
+
+	(void)state;
+	warm(m);
+	u = model_add(m, 0, 128 * MIB, 0, m->step);
+	u->load.urgent = true;
+	a = model_add(m, 0, 128 * MIB, 0, m->step + 1);
+	b = model_add(m, 0, 32 * MIB, 1, m->step + 1);
+	for (i = 0; u->flash_open; i++)
+		one_step(m);
+	/* begun: in this drive's queue they are behind all that is urgent */
+	assert_in_range(128 * MIB - a->flash, 8 * MIB, 128 * MIB / 7);
+	assert_int_equal(b->got, 32 * MIB);
+	assert_in_range(b->flash_end - (base + b->start * STEP), 32000000, 38000000);
+	run_all(m);
+	assert_int_equal(a->got, 128 * MIB);
+	for (i = 0; i < HAWK_TIERS_MAX; i++)
+		assert_true(!m->p.first_tier[i] && !m->p.first_share[i]);
+	model_free(m);
+}
+
+/* Reads that do not come hold nobody up for ever. */
+static void stalled_first(void **state)
+{
+	struct model *m = model_new(1000, 12000, 0);
+	struct hawk_pace_load load = { .flash = { MIB }, .urgent = true };
+	struct hawk_delivery u, d;
+	u64 wait, now;
+
+	(void)state;
+	warm(m);
+	now = now_of(m);
+	hawk_pace_begin(&m->p, &u, &load, NULL, now);
+	assert_int_equal(hawk_pace_take(&m->p, &u, HAWK_PACE_FLASH, 0, UNIT, MIB, now, &wait), MIB);
+	load.urgent = false;
+	hawk_pace_begin(&m->p, &d, &load, NULL, now);
+	assert_int_equal(hawk_pace_take(&m->p, &d, HAWK_PACE_FLASH, 0, UNIT, MIB, now, &wait), 0);
+	assert_true(wait >= HAWK_PACE_WAIT_NS);
+	now += 3000000000ull;
+	assert_int_equal(hawk_pace_take(&m->p, &d, HAWK_PACE_FLASH, 0, UNIT, MIB, now, &wait), MIB);
+	hawk_pace_end(&m->p, &d, now);
+	hawk_pace_end(&m->p, &u, now);
+	assert_true(!m->p.first_tier[0] && !m->p.first_share[0] && !m->p.left_tier[0]);
+	model_free(m);
+}
+
 /* ---- cancellation ---- */
 
 static void cancel_gives_back(void **state)
@@ -825,6 +920,9 @@ int main(void)
 		cmocka_unit_test(fair_in_bytes),
 		cmocka_unit_test(urgent_first),
 		cmocka_unit_test(deadline_first),
+		cmocka_unit_test(drive_first),
+		cmocka_unit_test(drive_shared),
+		cmocka_unit_test(stalled_first),
 		cmocka_unit_test(cancel_gives_back),
 		cmocka_unit_test(skip_gives_back),
 		cmocka_unit_test(threads),

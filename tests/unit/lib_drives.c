@@ -285,6 +285,61 @@ static void gather_ends(void **state)
 	drive_close(&d);
 }
 
+struct reload {
+	struct drive *d;
+	uint32_t n;
+	uint32_t flags;
+	int ret;
+	pthread_t thread;
+};
+
+static void *reload_one(void *arg)
+{
+	struct reload *r = arg;
+	struct hawk_opts o = { .flags = r->flags };
+	struct hawk_item it = { .flags = HAWK_ITEM_BY_KEY };
+
+	fx_key(&it, r->n, 1);
+	r->ret = hawk_reload(r->d->f.kv, &it, 1, &o);
+	return NULL;
+}
+
+static uint64_t waits(struct drive *d)
+{
+	struct hawk_stats st = { 0 };
+
+	assert_ok(hawk_kv_stats(d->f.kv, &st));
+	return st.paced_waits;
+}
+
+/* While somebody urgent waits for the drive, others' reads do not begin, and nothing is lost. */
+static void urgent_has_the_drive(void **state)
+{
+	struct drive d;
+	struct reload urgent = { .d = &d, .n = 0, .flags = HAWK_BATCH_URGENT };
+	struct reload other = { .d = &d, .n = 1 };
+
+	(void)state;
+	drive_open(&d);
+	stall_begin(&d);
+	assert_int_equal(pthread_create(&urgent.thread, NULL, reload_one, &urgent), 0);
+	while (!info(&d).out)
+		sched_yield();
+	assert_int_equal(pthread_create(&other.thread, NULL, reload_one, &other), 0);
+	while (!waits(&d) && info(&d).out == 1)
+		sched_yield();
+	assert_int_equal(info(&d).out, 1);
+	stall_no_more(&d);
+	stall_end(&d, 0, false);
+	pthread_join(urgent.thread, NULL);
+	pthread_join(other.thread, NULL);
+	assert_int_equal(urgent.ret, 1);
+	assert_int_equal(other.ret, 1);
+	assert_int_equal(fx_get(d.f.kv, 0, 1), 0);
+	assert_int_equal(fx_get(d.f.kv, 1, 1), 0);
+	drive_close(&d);
+}
+
 static void *close_it(void *arg)
 {
 	drive_close(arg);
@@ -638,6 +693,7 @@ int main(void)
 		cmocka_unit_test_setup(frame_is_nobodys, with_ring),
 		cmocka_unit_test_setup(drive_stalls, with_ring),
 		cmocka_unit_test_setup(gather_ends, with_ring),
+		cmocka_unit_test_setup(urgent_has_the_drive, with_ring),
 		cmocka_unit_test_setup(close_meanwhile, with_ring),
 		cmocka_unit_test_setup(one_of_two_is_cut, with_ring),
 		cmocka_unit_test_setup(one_of_two_is_full, with_ring),
@@ -647,6 +703,7 @@ int main(void)
 		cmocka_unit_test_setup(wait_ends, with_threads),
 		cmocka_unit_test_setup(drive_stalls, with_threads),
 		cmocka_unit_test_setup(gather_ends, with_threads),
+		cmocka_unit_test_setup(urgent_has_the_drive, with_threads),
 		cmocka_unit_test_setup(close_meanwhile, with_threads),
 		cmocka_unit_test_setup(one_of_two_is_cut, with_threads),
 		cmocka_unit_test_setup(one_of_two_is_full, with_threads),
