@@ -365,6 +365,18 @@ int hawk_ioc_tier_remove(struct hawk_file *f, void *data)
 	return ret;
 }
 
+static void hawk_tier_info_counts(const struct hawk_mem *m, struct hawk_tier_info *arg)
+{
+	struct hawk_mem_count c = hawk_mem_counted(m);
+
+	arg->read_bytes = c.read;
+	arg->write_bytes = c.write;
+	arg->submit_cpu_ns = c.submit_ns;
+	arg->complete_cpu_ns = c.complete_ns;
+	arg->checksum_cpu_ns = c.checksum_ns;
+	arg->copy_cpu_ns = c.copy_ns;
+}
+
 int hawk_ioc_tier_info(struct hawk_file *f, void *data)
 {
 	struct hawk_tier_info *arg = data;
@@ -383,8 +395,7 @@ int hawk_ioc_tier_info(struct hawk_file *f, void *data)
 		arg->kind = m->kind;
 		arg->node = m->node;
 		arg->bytes = (u64)m->chunks << HAWK_CHUNK_SHIFT;
-		arg->read_bytes = hawk_mem_counted(m).read;
-		arg->write_bytes = hawk_mem_counted(m).write;
+		hawk_tier_info_counts(m, arg);
 		arg->io_errors = atomic64_read(&m->io_errors);
 		arg->reclaimed_bytes = atomic64_read(&m->reclaimed_bytes);
 		arg->orphan_bytes = (u64)hawk_pool_orphans(hawk_dev.engine, m->id) <<

@@ -368,6 +368,11 @@ enum hawk_tier_health {
  * @health: out, enum hawk_tier_health of a flash tier
  * @out: out, transfers from and to flash that are under way; one that does not end keeps
  *	its memory until it does
+ * @submit_cpu_ns: out, CPU time of giving transfers to the drive, nanoseconds; these four are
+ *	0 where it is not counted (the embedded backend)
+ * @complete_cpu_ns: out, of their ends but for @checksum_cpu_ns
+ * @checksum_cpu_ns: out, of checksums of blocks
+ * @copy_cpu_ns: out, of copies out of the tier to who asked for its blocks
  *
  * A flash tier fails when a write fails, when eight reads in a row do, or when nothing
  * that is under way has ended for two seconds. It gets no block then, but one as a trial
@@ -392,6 +397,10 @@ struct hawk_tier_info {
 	__aligned_u64 header_bytes;
 	__u32 health;
 	__u32 out;
+	__aligned_u64 submit_cpu_ns;
+	__aligned_u64 complete_cpu_ns;
+	__aligned_u64 checksum_cpu_ns;
+	__aligned_u64 copy_cpu_ns;
 };
 
 /* ---- spaces ---- */

@@ -147,7 +147,8 @@ static const char *health_name(unsigned int health)
 
 static json_t *tier_json(const struct hawk_tier_info *t)
 {
-	return json_pack("{s:i, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:i}",
+	return json_pack("{s:i, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:i, s:I, s:I, "
+			 "s:I, s:I}",
 			 "tier", (int)t->tier,
 			 "kind", kind_name(t->kind), "node", (int)t->node, "bytes",
 			 (json_int_t)t->bytes, "free_bytes", (json_int_t)t->free_bytes,
@@ -155,7 +156,11 @@ static json_t *tier_json(const struct hawk_tier_info *t)
 			 (json_int_t)t->read_bytes, "write_bytes", (json_int_t)t->write_bytes,
 			 "io_errors", (json_int_t)t->io_errors, "orphan_bytes",
 			 (json_int_t)t->orphan_bytes, "header_bytes", (json_int_t)t->header_bytes,
-			 "health", health_name(t->health), "out", (int)t->out);
+			 "health", health_name(t->health), "out", (int)t->out, "submit_cpu_ns",
+			 (json_int_t)t->submit_cpu_ns, "complete_cpu_ns",
+			 (json_int_t)t->complete_cpu_ns, "checksum_cpu_ns",
+			 (json_int_t)t->checksum_cpu_ns, "copy_cpu_ns",
+			 (json_int_t)t->copy_cpu_ns);
 }
 
 void print_tiers(const struct hawk_tier_info *ti, unsigned int n, bool json)
