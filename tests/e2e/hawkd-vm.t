@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # hawkd over /dev/hawk and an NVMe drive, in the lab's VM: the tests of hawkd.t,
-# hawkd-reload.t, hawkd-spec.t and hawkd-sparse.t that show KV going through the device.
+# hawkd-spec.t and hawkd-sparse.t that show KV going through the device.
 #
 #	HAWK_VM_TIMEOUT	seconds that all may take (1800)
 
@@ -39,7 +39,6 @@ exec "$root/tools/lab/hawk-lab" run --check-log --quiet --timeout "${HAWK_VM_TIM
 		build/bin/hawkctl tier add-blk /dev/nvme0n1 >/dev/null
 		n=0
 		part tests/e2e/hawkd.t completion streaming drop cancel spill stories
-		part tests/e2e/hawkd-reload.t choices
 		part tests/e2e/hawkd-spec.t greedy sampled beside_others after_drop cache_is_the_same ring
 		part tests/e2e/hawkd-sparse.t reads invariance next_turn
 		echo "1..$n"' \

@@ -325,6 +325,9 @@ def test_spill(folder):
         m = small.metrics()
         t.ok(m["hawkd_kv_reloaded_blocks_total"] > 0 and
              m['hawkd_kv_evicted_blocks_total{how="written"}'] > 0, "metrics show the traffic")
+        t.ok(m['hawkd_kv_reload_choices_total{choice="reload"}'] >= 4 and
+             m["hawkd_reload_seconds_count"] >= 4 and m["hawkd_kv_prefill_phases_total"] > 0,
+             "that it was chosen, how long it took, and that the device was told of prefill", m)
 
 
 def test_no_room(_):

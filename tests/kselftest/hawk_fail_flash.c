@@ -129,10 +129,23 @@ SWEEP(tier_remove_pool, .prepare = pool_added, .call = pool_remove, .undo = pool
 
 /* ---- a space finds its blocks again ---- */
 
+static uint64_t pool_bytes;
+static uint32_t pool;
+
 static int find_prepare(env *e)
 {
+	struct hawk_tier_info info = { .size = sizeof(info) };
+	int ret;
+
 	e->other = dev_open(O_RDWR);
-	return e->other < 0 ? -errno : pool_added(e);
+	ret = e->other < 0 ? -errno : pool_added(e);
+	if (ret)
+		return ret;
+	info.tier = pool_tier(e);
+	ret = dev_call(e->ctl, HAWK_IOC_TIER_INFO, &info);
+	pool_bytes = info.bytes;
+	pool = info.tier;
+	return ret;
 }
 
 /* As pool_fill makes it. */
@@ -145,7 +158,7 @@ static int find(env *e)
 	};
 
 	strcpy((char *)sc.name, POOL_SPACE);
-	sc.quota[pool_tier(e)].max_bytes = 32 * MIB;
+	sc.quota[pool].max_bytes = pool_bytes;
 	return dev_call(e->other, HAWK_IOC_SPACE_CREATE, &sc);
 }
 
