@@ -39,6 +39,9 @@ FIGURES = {
     "reload_cpu_vs_fio_1m": ("native", "reload", 1.0, "its CPU time, 1 MiB"),
     "recovery_1m_slots": ("native", "recovery", 1.0, "5 s"),
     "recovery_vs_read": ("native", "recovery", 0.8, "fio reads the headers in order"),
+    "reload_cpu_vs_fio_crc_64k": ("native", "reload", 1.0, "fio verify=crc32c, 64 KiB"),
+    "reload_cpu_vs_fio_crc": ("native", "reload", 1.0, "fio verify=crc32c, 128 KiB"),
+    "reload_cpu_vs_fio_crc_1m": ("native", "reload", 1.0, "fio verify=crc32c, 1 MiB"),
     "rollback_vs_block_free": ("native", "rollback", 50, "blocks freed through the allocator"),
     "gather_vs_per_row": ("native", "gather", 2, "a call per row and candidate, from flash"),
     "gather_vs_per_row_dram": ("native", "gather", None, "the same from DRAM"),
@@ -63,6 +66,9 @@ FIGURES = {
     "reload_cpu_vs_fio_vm_64k": ("vm", "reload", 1.0, "CPU time with fio, 64 KiB, NVMe"),
     "reload_cpu_vs_fio_vm": ("vm", "reload", 1.0, "CPU time with fio, 128 KiB, NVMe"),
     "reload_cpu_vs_fio_vm_1m": ("vm", "reload", 1.0, "CPU time with fio, 1 MiB, NVMe"),
+    "reload_cpu_vs_fio_crc_vm_64k": ("vm", "reload", 1.0, "fio verify=crc32c, 64 KiB, NVMe"),
+    "reload_cpu_vs_fio_crc_vm": ("vm", "reload", 1.0, "fio verify=crc32c, 128 KiB, NVMe"),
+    "reload_cpu_vs_fio_crc_vm_1m": ("vm", "reload", 1.0, "fio verify=crc32c, 1 MiB, NVMe"),
 }
 LOWER_IS_BETTER = ("ns", "us", "ms", "s", "ms/GB")
 DEPTHS = (4, 16, 32, 64, 128)
@@ -86,7 +92,8 @@ def parse_args():
     parser.add_argument("--build", default="build", metavar="DIR",
                         help="build folder (default: build)")
     parser.add_argument("--only", action="append", default=[], metavar="NAME",
-                        help="only figures whose name starts with NAME; may be repeated")
+                        help="only the figure NAME, or if there is none those whose name "
+                        "starts so; may be repeated")
     parser.add_argument("--where", choices=("native", "vm"), help="only figures measured there")
     parser.add_argument("--quick", action="store_true",
                         help="shorter measurements, for trying the benchmarks out")
@@ -108,7 +115,8 @@ class Bench:
         self.args = args
         self.build = (REPO / args.build).resolve()
         self.names = [n for n, f in FIGURES.items()
-                      if (not args.only or any(n.startswith(o) for o in args.only))
+                      if (not args.only or any(n == o if o in FIGURES else n.startswith(o)
+                                               for o in args.only))
                       and (not args.where or f[0] == args.where)]
         self.samples = {}
         self.units = {}
@@ -225,11 +233,15 @@ def fio(*args):
 
 
 class Fio:
-    """fio on one file, at the depth that it does best at."""
+    """fio on one file, at the depth that it does best at. With @crc behind what Hawk has
+    there, on blocks of its own that it checks as Hawk does."""
 
-    def __init__(self, path, block, mib, seconds):
+    def __init__(self, path, block, mib, seconds, crc=False):
         self.args = (f"--filename={path}", f"--bs={block}", f"--size={mib}M")
         self.seconds = seconds
+        if crc:
+            self.args += (f"--offset={mib}M", "--verify=crc32c", "--verify_fatal=1")
+            fio(*self.args, "--rw=write", "--do_verify=0", "--iodepth=4")
         rates = {}
         for self.depth in DEPTHS:
             rates[self.depth] = fio(*self.timed(seconds))[0]
@@ -288,24 +300,30 @@ class DriveFio(Fio):
 
 def reload_pairs(b, names, path, block, *args):
     """Passes of the reload program and fio on the same file in turns; names: of the rate,
-    of the CPU time."""
+    of the CPU time, of that with a fio that checks what it reads."""
     where = FIGURES[names[0]][0]
     mib = FLASH_MIB[where]
     say(f"  {names[0]}: writing {mib} MiB to {path}")
-    write_whole(path, mib)
+    write_whole(path, 2 * mib)
     argv = [b.path("reload"), "-b", str(block), "-s", str(mib), "-f", str(path), *args]
     with subprocess.Popen(argv, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
         if p.stdout.readline() != "ready\n":
             raise BenchError("reload could not fill its space; its message is above")
-        peer = (DriveFio if where == "vm" else Fio)(path, block, mib, 1 if b.args.quick else 3)
+        kind, seconds = DriveFio if where == "vm" else Fio, 1 if b.args.quick else 3
+        peer = kind(path, block, mib, seconds)
+        checking = kind(path, block, mib, seconds, True) if names[2] in b.names else None
         for _ in range(b.runs(5)):
             p.stdin.write("\n")
             p.stdin.flush()
-            lines = [p.stdout.readline() for _ in names]
+            lines = [p.stdout.readline() for _ in names[:2]]
             if not all(lines):
                 raise BenchError("reload failed; its message is above")
-            for name, line, value in zip(names, lines, peer.measure()):
-                b.notes[name] = f"fio at depth {peer.depth}"
+            values = (*peer.measure(), checking.measure()[1] if checking else None)
+            for name, line, value in zip(names, (*lines, lines[1]), values):
+                if value is None:
+                    continue
+                fio_of = checking if name == names[2] else peer
+                b.notes[name] = f"fio at depth {fio_of.depth}"
                 b.take(line, name)
                 b.add(name, "peer", value, b.units[name])
         p.stdin.close()
@@ -315,7 +333,8 @@ def reload_blocks(b, path, where, *args):
     """All block sizes of which a figure is wanted."""
     suffix = "_vm" if where == "vm" else ""
     for size, block in RELOAD_BLOCKS.items():
-        names = [f"reload{what}_vs_fio{suffix}{size}" for what in ("", "_cpu")]
+        names = [f"reload{what}{suffix}{size}"
+                 for what in ("_vs_fio", "_cpu_vs_fio", "_cpu_vs_fio_crc")]
         if any(n in b.names for n in names):
             reload_pairs(b, names, path, block, *args)
 

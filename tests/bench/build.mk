@@ -41,7 +41,7 @@ bench:
 	@tests/bench/bench.py --build $(BUILD) $(BENCH_ARGS)
 
 ## make lab-pace	paced reload in the VM, on a throttled drive (PACE_ARGS, see tests/bench/pace.py)
-PACE_ARGS ?= --prefill 2900 --prefill 960 --link 40
+PACE_ARGS ?= --flash 33554432
 .PHONY: lab-pace
 lab-pace: $(BENCH_DIR)/pace
 	@tools/lab/build-module --kernel 6.1 >/dev/null

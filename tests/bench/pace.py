@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Paced reload in the lab's VM: sessions whose context lies half in DRAM and half on the
-throttled drive, gathered with the pace off and on. See tests/bench/README.md, "Paced reload"."""
+throttled drive, gathered with the pace off and on. See tests/bench/README.md, "Paced reload".
+
+One factor, this drive's rate by that of the machine modelled, scales the link and the prefill
+rate to the lab; nothing else is chosen."""
 
 import argparse
 import json
@@ -14,6 +17,9 @@ PACE = Path("/sys/class/misc/hawk/pace")
 TRACE = Path("/sys/kernel/tracing")
 WINDOW_NS = 10_000_000
 BLOCK = 64 << 10        # of 16 tokens: space.h
+TOKEN = BLOCK // 16     # bytes
+# what hawk-sim assumes: bytes/s, tokens/s, bytes of a token
+MODEL = {"flash": 28e9, "link": 64e9, "prefill": 20e3, "token": 327680}
 
 
 def tune(**values):
@@ -127,21 +133,28 @@ def four(program, link):
     return result
 
 
+def scaled(flash):
+    """The modelled machine at a drive of @flash bytes/s: link in MB/s, prefill in tokens/s."""
+    factor = flash / MODEL["flash"]
+    return {"factor": factor, "link_mb_per_s": MODEL["link"] * factor / 1e6,
+            "prefill_tokens_per_s": MODEL["prefill"] * MODEL["token"] * factor / TOKEN,
+            # of one request, nothing else under way: what computing takes and reading does not
+            "floor": 1 - MODEL["prefill"] * MODEL["token"] / MODEL["flash"]}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build")
     parser.add_argument("--drive", default="/dev/nvme0n1")
-    parser.add_argument("--prefill", type=float, action="append", required=True,
-                        metavar="TOKENS/S", help="how fast what is missing is computed; may be "
-                        "repeated")
+    parser.add_argument("--flash", type=float, required=True, metavar="BYTES/S",
+                        help="what the drive reads at most; it scales all else")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--link", type=int, required=True, metavar="MB/S",
-                        help="bandwidth of the link that the four share")
     parser.add_argument("--json", metavar="FILE")
     args = parser.parse_args()
     program = Program(args.build, args.drive)
-    result = {"one": one(program), "four": four(program, args.link),
-              "agents": agents(program, args.prefill, args.rounds)}
+    lab = scaled(args.flash)
+    result = {"lab": lab, "one": one(program), "four": four(program, int(lab["link_mb_per_s"])),
+              "agents": agents(program, [lab["prefill_tokens_per_s"]], args.rounds)}
     text = json.dumps(result, indent=1)
     print(text)
     if args.json:
