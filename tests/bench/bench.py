@@ -239,6 +239,9 @@ class Fio:
     def __init__(self, path, block, mib, seconds, crc=False):
         self.args = (f"--filename={path}", f"--bs={block}", f"--size={mib}M")
         self.seconds = seconds
+        # without checks, that are of more than what is read
+        self.start = statistics.median(
+            self.cpu(lambda: fio(*self.args, f"--io_size={block}"))[0] for _ in range(3))
         if crc:
             self.args += (f"--offset={mib}M", "--verify=crc32c", "--verify_fatal=1")
             fio(*self.args, "--rw=write", "--do_verify=0", "--iodepth=4")
@@ -247,8 +250,6 @@ class Fio:
             rates[self.depth] = fio(*self.timed(seconds))[0]
         say("  fio by depth: " + ", ".join(f"{d}: {r:.0f} MB/s" for d, r in rates.items()))
         self.depth = max(rates, key=rates.get)
-        self.start = statistics.median(
-            self.cpu(lambda: fio(*self.args, f"--io_size={block}"))[0] for _ in range(3))
 
     def timed(self, seconds):
         return (*self.args, "--time_based", f"--runtime={seconds}", f"--iodepth={self.depth}")
