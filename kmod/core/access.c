@@ -4,6 +4,8 @@
  */
 #include "priv.h"
 
+#define READS_MIN	16	/* blocks that may always come from a drive together */
+
 static void block_ref(struct hawk_space *s, const struct hawk_block *blk, struct hawk_ref *ref)
 {
 	ref->block = hawk_block_nr(s, blk);
@@ -238,6 +240,31 @@ u64 hawk_space_translate(struct hawk_space *s, u64 lid)
 	return vt;
 }
 
+/* More or (~0ull) fewer blocks are on their way from flash tier @tier. */
+void hawk_reads_add(struct hawk_space *s, u32 tier, u64 n)
+{
+	u64 old, *reads = &s->win[tier].reads;
+
+	do
+		old = hawk_load(reads);
+	while (!hawk_cas64(reads, old, old + n));
+}
+
+/*
+ * Half of the host frames wait for this drive: one that stalls must not have all of them, or
+ * nothing could be filled, or come from another one, until it goes on.
+ */
+static bool reads_enough(const struct hawk_space *s, u32 tier)
+{
+	u32 t, tiers = hawk_load(&s->host_tiers);
+	u64 frames = 0;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (tiers & 1u << t)
+			frames += (u64)hawk_load(&s->win[t].owned) * s->frames_per_chunk;
+	return hawk_load(&s->win[tier].reads) >= (frames / 2 > READS_MIN ? frames / 2 : READS_MIN);
+}
+
 /* Host frame @frame of tier @tier is the block's now; the block is on no LRU list. */
 void hawk_reload_start(struct hawk_space *s, struct hawk_block *blk, u32 tier, u32 frame,
 		       u8 flags, struct hawk_plan *plan)
@@ -245,6 +272,7 @@ void hawk_reload_start(struct hawk_space *s, struct hawk_block *blk, u32 tier, u
 	hawk_block_event(blk, HAWK_EV_RELOAD);
 	hawk_bucket_of(s, blk)->count[HAWK_N_READS]++;
 	hawk_block_take_host(s, blk, tier, frame);
+	hawk_reads_add(s, blk->ftier, 1);
 	hawk_plan_add(plan, s, blk, HAWK_MOVE_READ, flags);
 }
 
@@ -260,7 +288,7 @@ static int reload_locked(struct hawk_space *s, struct hawk_block *blk, u32 tier,
 		hawk_lru_touch(s, blk, now);
 		return 0;
 	}
-	if (!w->plan || hawk_plan_full(w->plan))
+	if (!w->plan || hawk_plan_full(w->plan) || reads_enough(s, blk->ftier))
 		return -EAGAIN;
 	hawk_lru_del(s, blk);	/* or it might be dropped to make room for itself */
 	ret = hawk_host_frame(s, hawk_bucket_of(s, blk), tier, w, &tier, &frame);

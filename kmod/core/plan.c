@@ -108,6 +108,7 @@ static void read_done(struct hawk_space *s, struct hawk_block *blk, const struct
 	struct hawk_bucket *b = hawk_bucket_of(s, blk);
 
 	b->moving[m->dst_tier]--;
+	hawk_reads_add(s, m->src_tier, ~0ull);
 	blk->flags &= ~HAWK_BF_MOVING;
 	if (blk->state == HAWK_BLOCK_DYING) {
 		if (!hawk_block_in_use(blk))

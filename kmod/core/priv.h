@@ -151,6 +151,7 @@ struct hawk_keep {
 struct hawk_window {
 	struct hawk_frame *frame;	/* nslots * frames_per_chunk */
 	struct hawk_keep *keep;	/* what it keeps there, or NULL */
+	u64 reads;		/* blocks on their way from here to host frames; atomic */
 	u32 *slot;		/* chunk number by slot, or as below */
 	u32 nslots;		/* chunks it can make use of; constant */
 	u32 limit;		/* chunks it may own now: nslots, or 0 */
@@ -700,6 +701,7 @@ u32 hawk_stripe_pick(struct hawk_space *s, u32 tiers, u64 now);
 int hawk_move_in(struct hawk_space *s, struct hawk_block *blk, struct hawk_want *w);
 
 /* access.c */
+void hawk_reads_add(struct hawk_space *s, u32 tier, u64 n);
 void hawk_reload_start(struct hawk_space *s, struct hawk_block *blk, u32 tier, u32 frame,
 		       u8 flags, struct hawk_plan *plan);
 struct hawk_block *hawk_ref_lock(struct hawk_space *s, struct hawk_ref ref);
