@@ -307,7 +307,8 @@ static u32 hawk_pool_load_some(struct hawk_mem *m, u32 chunk, u32 pages)
  * @m: its memory, not published yet; one without a pool is none of our business
  *
  * Context: in a call from user space; reads all records.
- * Return: 0; -EINTR: the caller is being killed; others of writing superblocks.
+ * Return: 0; -EINTR: the caller is being killed; -EOVERFLOW: its numbers are used up; others
+ * of writing superblocks.
  */
 int hawk_pool_start(struct hawk_mem *m)
 {
@@ -317,6 +318,11 @@ int hawk_pool_start(struct hawk_mem *m)
 
 	if (!p)
 		return 0;
+	if (p->super.seq == HAWK_SEQ_MAX) {
+		pr_err("%pD4: this pool has been used as often as can be: format it anew\n",
+		       m->file);
+		return -EOVERFLOW;
+	}
 	p->super.seq++;
 	p->super.clean = false;
 	ret = hawk_pool_write_supers(m);
@@ -492,6 +498,23 @@ static void hawk_pool_write_pages(struct hawk_as *as, struct hawk_mem *m, u32 n)
 	}
 }
 
+/* This use has given half of its numbers: what follows has those of the next one. */
+static void hawk_pool_renumber(struct hawk_mem *m)
+{
+	struct hawk_pool_file *p = m->pool;
+	int ret;
+
+	lockdep_assert_held(&p->headers.lock);
+	if (!hawk_pool_worn(hawk_dev.engine, m->id) || p->super.seq == HAWK_SEQ_MAX)
+		return;
+	p->super.seq++;
+	ret = hawk_pool_write_supers(m);
+	if (ret)
+		hawk_pool_failed(m, true, 0, ret);	/* tried again with the next commit */
+	else
+		hawk_pool_renew(hawk_dev.engine, m->id, &p->super);
+}
+
 static void hawk_pool_commit_tier(struct hawk_as *as, struct hawk_mem *m)
 {
 	struct hawk_pool_file *p = m->pool;
@@ -499,6 +522,8 @@ static void hawk_pool_commit_tier(struct hawk_as *as, struct hawk_mem *m)
 	int ret;
 
 	mutex_lock(&p->headers.lock);
+	if (p->started && !READ_ONCE(m->lost))
+		hawk_pool_renumber(m);
 	while (p->started && !READ_ONCE(m->lost)) {
 		n = hawk_keep_collect(as->space, m->id, &cursor, p->headers.mem, p->list,
 				      HAWK_COMMIT_PAGES);

@@ -27,7 +27,9 @@
 #define PROGRESS_NS	2000000000ull
 
 struct epool {
-	struct hawk_super super;	/* constant while the tier is there, but @written */
+	struct hawk_super super;	/* constant while the tier is there, but @written, and
+					 * @seq: etier.commit_lock
+					 */
 	u64 header_bytes;		/* headers and records written; atomic */
 	u64 failed;			/* writes of them that failed; atomic */
 	pthread_mutex_t record_lock;	/* guards @page, and pages of records while they change */
@@ -145,6 +147,11 @@ int epool_open(struct etier *t, const char *path)
 	if (ret) {
 		hawk_fail(ret, "flash %s: the pool has %llu bytes, the file %llu", path,
 			  (unsigned long long)t->pool->super.bytes, (unsigned long long)have);
+		goto err_free;
+	}
+	if (t->pool->super.seq == HAWK_SEQ_MAX) {
+		ret = hawk_fail(-EOVERFLOW, "flash %s: this pool has been used as often as can be: "
+				"format it anew", path);
 		goto err_free;
 	}
 	t->pool->super.seq++;
@@ -385,6 +392,23 @@ static bool flush(struct espace *sp, u32 tier, const struct hawk_keep_page *page
 	return false;
 }
 
+/* This use has given half of its numbers: what follows has those of the next one. */
+static void renumber(struct embed *e, u32 tier)
+{
+	struct etier *t = &e->tier[tier];
+	struct hawk_super *s = &t->pool->super;
+	int ret;
+
+	if (!hawk_pool_worn(e->engine, tier) || s->seq == HAWK_SEQ_MAX)
+		return;
+	s->seq++;
+	ret = poolfile_write_supers(t->fd, s);
+	if (ret)
+		note_failure(t, true, "writing its superblocks", ret);
+	else
+		hawk_pool_renew(e->engine, tier, s);
+}
+
 static void commit_tier(struct espace *sp, u32 tier)
 {
 	struct etier *t = &sp->e->tier[tier];
@@ -393,6 +417,8 @@ static void commit_tier(struct espace *sp, u32 tier)
 
 	pthread_mutex_lock(&t->commit_lock);
 	/* the space may have had to leave, and the tier have gone, or be another */
+	if (t->pool)
+		renumber(sp->e, tier);
 	while (t->pool && n == COMMIT_PAGES) {
 		n = hawk_keep_collect(sp->space, tier, &cursor, t->pool->buf, page, COMMIT_PAGES);
 		if (n && !flush(sp, tier, page, n))

@@ -157,7 +157,7 @@ static bool super_sound(const struct hawk_super *s)
 	return !hawk_super_layout(&want) && want.bytes == s->bytes &&
 	       want.chunks == s->chunks && want.record_off == s->record_off &&
 	       want.header_off == s->header_off && want.data_off == s->data_off &&
-	       s->rated <= HAWK_RATED_MAX && s->seq < 1ull << (64 - HAWK_EPOCH_SHIFT);
+	       s->rated <= HAWK_RATED_MAX && s->seq <= HAWK_SEQ_MAX;
 }
 
 int hawk_super_decode(const u8 *p, struct hawk_super *s)

@@ -91,7 +91,8 @@
  * Why a block that is found is the block that was written:
  *
  * - An epoch is used once in the life of a pool, for one chunk and one owner: it is the
- *   number of use (sequence) << 40 plus a counter.  Each time a chunk gets an owner its
+ *   number of use (sequence) << 40 plus a counter; when half of what a use has is used
+ *   up, it goes on with the next one.  Each time a chunk gets an owner its
  *   record is written with a new one, and is durable before the first payload byte of that
  *   owner is.  So no header of a former owner, or of a former time, counts any more: the
  *   present owner's bytes are never read through it.  CRC32C alone would not do: whoever
@@ -130,6 +131,7 @@
 #define HAWK_SLOT_BYTES_DEFAULT	16384u
 #define HAWK_RATED_MAX		(1ull << 61)	/* bytes per day; no drive stands so much */
 #define HAWK_EPOCH_SHIFT	40	/* uses of a pool above, a counter below */
+#define HAWK_SEQ_MAX		((1ull << (64 - HAWK_EPOCH_SHIFT)) - 1)
 
 /**
  * struct hawk_super - a superblock

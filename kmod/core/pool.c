@@ -41,6 +41,23 @@ u64 hawk_pool_tick(struct hawk_pool *p)
 	return old + 1;
 }
 
+bool hawk_pool_worn(struct hawk_engine *e, u32 tier)
+{
+	struct hawk_pool *p = pool_of(e, tier);
+
+	return p && hawk_load(&p->clock) >> (HAWK_EPOCH_SHIFT - 1) & 1;
+}
+
+void hawk_pool_renew(struct hawk_engine *e, u32 tier, const struct hawk_super *s)
+{
+	struct hawk_pool *p = pool_of(e, tier);
+	u64 old, clock = s->seq << HAWK_EPOCH_SHIFT;
+
+	do
+		old = p ? hawk_load(&p->clock) : clock;
+	while (old < clock && !hawk_cas64(&p->clock, old, clock));
+}
+
 int hawk_pool_open(struct hawk_engine *e, u32 tier, const struct hawk_super *s, u64 now)
 {
 	struct hawk_tier_admit rated = {

@@ -13,6 +13,8 @@
  *				before hawk_space_grown()
  *	from time to time	if hawk_keep_lacks(): hawk_keep_ancestors(), carry its moves out;
  *				hawk_keep_collect(); flush; write what it gave
+ *				before that, if hawk_pool_worn(): write both superblocks
+ *				with the next sequence, hawk_pool_renew()
  *	a chunk is dirty	if hawk_pool_chunk_kept() write its record with @kept false,
  *				discard the chunk, hawk_tier_clean()
  *	a space ends		collect, flush and write once more, hawk_space_destroy()
@@ -62,6 +64,17 @@ int hawk_pool_load(struct hawk_engine *e, u32 tier, const struct hawk_record *r)
  * Their chunks are nobody's for now, and used when there is nothing else.
  */
 void hawk_pool_unread(struct hawk_engine *e, u32 tier, u32 first, u32 n);
+
+/** hawk_pool_worn() - does this use of the pool run out of numbers?  A hint. */
+bool hawk_pool_worn(struct hawk_engine *e, u32 tier);
+
+/**
+ * hawk_pool_renew() - go on with the numbers of another use
+ * @e: the engine
+ * @tier: tier id
+ * @s: superblock with the next sequence; it is durable
+ */
+void hawk_pool_renew(struct hawk_engine *e, u32 tier, const struct hawk_super *s);
 
 /** hawk_pool_loaded() - all records have been told */
 void hawk_pool_loaded(struct hawk_engine *e, u32 tier);

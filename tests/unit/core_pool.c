@@ -776,6 +776,53 @@ static void superblocks(void **state)
 	ph_free(&h);
 }
 
+/* A use that runs out of numbers goes on with those of the next one, none twice. */
+static void numbers_run_out(void **state)
+{
+	struct hawk_recovery found;
+	struct hawk_pool *p;
+	struct pool_host h;
+	struct hawk_space *s;
+	u32 i;
+
+	(void)state;
+	ph_format(&h, 2, 5);
+	assert_int_equal(ph_open(&h, 1), 0);
+	p = h.e->tier[h.flash].pool;
+	p->clock += (1ull << (HAWK_EPOCH_SHIFT - 1)) - 20;
+	s = ph_space(&h, "a");
+	for (i = 0; i < 10; i++)
+		assert_int_equal(ph_put(&h, s, i, 1, i), 0);
+	ph_write_all(&h, s);
+	assert_false(hawk_pool_worn(h.e, h.flash));
+	for (; i < 40; i++)
+		assert_int_equal(ph_put(&h, s, i, 1, i), 0);
+	ph_write_all(&h, s);
+	assert_true(hawk_pool_worn(h.e, h.flash));
+	h.super.seq++;
+	hawk_pool_renew(h.e, h.flash, &h.super);
+	assert_false(hawk_pool_worn(h.e, h.flash));
+	assert_int_equal(p->clock, h.super.seq << HAWK_EPOCH_SHIFT);
+	hawk_pool_renew(h.e, h.flash, &h.super);	/* never back */
+	for (; i < 50; i++)
+		assert_int_equal(ph_put(&h, s, i, 1, i), 0);
+	ph_write_all(&h, s);
+	assert_true(p->clock > h.super.seq << HAWK_EPOCH_SHIFT);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	/* of both uses */
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	hawk_space_recovery(s, &found);
+	assert_int_equal(found.blocks, 50);
+	assert_int_equal(found.corrupt, 0);
+	for (i = 0; i < 50; i++)
+		assert_int_equal(ph_get(&h, s, i), 1);
+	ph_space_end(&h, s);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -799,6 +846,7 @@ int main(void)
 		cmocka_unit_test(rated_endurance_is_a_budget),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(superblocks),
+		cmocka_unit_test(numbers_run_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
