@@ -9,6 +9,7 @@
 #include "priv.h"
 
 #define RESTORE_AHEAD	4	/* slots whose keys are prefetched */
+#define SETTLE_AHEAD	8	/* blocks whose parents are */
 
 void hawk_space_recovery(const struct hawk_space *s, struct hawk_recovery *r)
 {
@@ -89,7 +90,7 @@ static void block_place(struct hawk_space *s, struct hawk_bucket *b, u64 lid, u3
 	s->life[nr].away = false;
 	s->life[nr].came = false;
 	hawk_store(&s->life[nr].depth, hawk_depth_bin(h->tok));
-	hawk_store(&s->life[nr].lot, hawk_random());
+	hawk_store(&s->life[nr].lot, hawk_mix(s->hash_seed + s->restored));
 	hawk_block_event(blk, HAWK_EV_RESTORE);
 	hawk_block_take_flash(s, blk, tier, frame);
 	blk->flags |= HAWK_BF_FLASH | HAWK_BF_CRC;
@@ -259,6 +260,8 @@ int hawk_space_settle(struct hawk_space *s)
 	path = hawk_table_alloc(n, sizeof(*path));
 	if (up && path) {
 		for (i = 0; i < n; i++) {
+			if (i + SETTLE_AHEAD < n)
+				hawk_index_prefetch(s, s->life[i + SETTLE_AHEAD].parent);
 			up[i] = parent_of(s, i);
 			hawk_relax();
 		}
