@@ -44,11 +44,24 @@ static void hawk_pool_buf_free(struct hawk_pool_buf *b)
 	kvfree(b->bv);
 }
 
+/*
+ * A transfer or flush of a pool in use is watched as those of blocks are: one that stalls
+ * makes the drive fail, and nobody grows there while it does.
+ */
+static bool hawk_pool_watch(struct hawk_mem *m)
+{
+	bool watched = m->pool && READ_ONCE(m->pool->started);
+
+	if (watched)
+		hawk_health_begin(m);
+	return watched;
+}
+
 /* @n pages between the buffer, from page @at on, and offset @off of the file. */
 static int hawk_pool_rw(struct hawk_mem *m, struct hawk_pool_buf *b, u32 at, u64 off, u32 n,
 			bool write, int flags)
 {
-	bool reg = S_ISREG(file_inode(m->file)->i_mode);
+	bool watched, reg = S_ISREG(file_inode(m->file)->i_mode);
 	struct iov_iter iter;
 	struct kiocb iocb;
 	ssize_t ret;
@@ -65,6 +78,7 @@ static int hawk_pool_rw(struct hawk_mem *m, struct hawk_pool_buf *b, u32 at, u64
 	init_sync_kiocb(&iocb, m->file);
 	iocb.ki_pos = off;
 	iocb.ki_flags |= flags;
+	watched = hawk_pool_watch(m);
 	if (write) {
 		iocb.ki_flags |= IOCB_WRITE;
 		if (reg)
@@ -75,6 +89,8 @@ static int hawk_pool_rw(struct hawk_mem *m, struct hawk_pool_buf *b, u32 at, u64
 	} else {
 		ret = m->file->f_op->read_iter(&iocb, &iter);
 	}
+	if (watched)
+		hawk_health_end(m);
 	if (ret == (ssize_t)n * HAWK_POOL_PAGE)
 		return 0;
 	return ret < 0 ? ret : -EIO;
@@ -82,8 +98,14 @@ static int hawk_pool_rw(struct hawk_mem *m, struct hawk_pool_buf *b, u32 at, u64
 
 static int hawk_pool_flush(struct hawk_mem *m)
 {
+	bool watched = hawk_pool_watch(m);
+	int ret;
+
 	WRITE_ONCE(m->pool->unflushed, false);
-	return vfs_fsync(m->file, 1);
+	ret = vfs_fsync(m->file, 1);
+	if (watched)
+		hawk_health_end(m);
+	return ret;
 }
 
 /* A page of the pool could not be read or written. */
@@ -328,7 +350,7 @@ int hawk_pool_start(struct hawk_mem *m)
 	ret = hawk_pool_write_supers(m);
 	if (ret)
 		return ret;
-	p->started = true;
+	WRITE_ONCE(p->started, true);
 	ret = hawk_pool_open(hawk_dev.engine, m->id, &p->super, ktime_get_ns());
 	for (nr = 0; !ret && nr < pages; nr += n) {
 		n = min(pages - nr, HAWK_COMMIT_PAGES);
@@ -363,7 +385,7 @@ void hawk_pool_stop(struct hawk_mem *m)
 	ret = READ_ONCE(m->lost) ? 0 : hawk_pool_flush(m) ?: hawk_pool_write_supers(m);
 	if (ret)
 		pr_err_ratelimited("%pD4: closing the pool failed: %d\n", m->file, ret);
-	p->started = false;
+	WRITE_ONCE(p->started, false);
 	mutex_unlock(&p->headers.lock);
 }
 

@@ -41,8 +41,8 @@ static int hawk_blk_flock(struct file *file, int type)
 static void hawk_blk_release(struct hawk_mem *m)
 {
 	hawk_submit_stop(m);
-	hawk_health_stop(m);
 	hawk_pool_stop(m);
+	hawk_health_stop(m);
 	if (!m->file)
 		return;
 	/* the last fput() may come later than the next one who wants it */
