@@ -5,16 +5,17 @@
 # the embedded backend has filled is the module's, and the other way round.
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
+kernel=${HAWK_LAB_KERNEL:-6.1}
 
 if ! "$root/tools/lab/hawk-lab" status >/dev/null 2>&1; then
 	echo "1..0 # SKIP the lab does not work here (tools/lab/hawk-lab status)"
 	exit 0
 fi
-if [ ! -e "$root/build/kmod-6.1/hawk.ko" ]; then
-	echo "1..0 # SKIP hawk.ko is not built (tools/lab/build-module)"
+if [ ! -e "$root/build/kmod-$kernel/hawk.ko" ]; then
+	echo "1..0 # SKIP hawk.ko is not built (tools/lab/build-module --kernel $kernel)"
 	exit 0
 fi
-exec "$root/tools/lab/hawk-lab" run --check-log --quiet --timeout 600 -- \
+exec "$root/tools/lab/hawk-lab" run --kernel "$kernel" --check-log --quiet --timeout 600 -- \
 	sh -uc '
 		cd "$1"
 		n=0
@@ -26,7 +27,7 @@ exec "$root/tools/lab/hawk-lab" run --check-log --quiet --timeout 600 -- \
 		fill() { build/tests/pool_fill "$@" >/tmp/log 2>&1; }
 		# said WORD AT_LEAST AT_MOST
 		said() { v=$(sed -n "s/^$1 //p" /tmp/log); [ "${v:-0}" -ge "$2" ] && [ "$v" -le "$3" ]; }
-		reload() { rmmod hawk && insmod build/kmod-6.1/hawk.ko && ctl tier add-host 2M; }
+		reload() { rmmod hawk && insmod build/kmod-'"$kernel"'/hawk.ko && ctl tier add-host 2M; }
 
 		pool() {
 			where=$1 embed="embed:?dram=2M&flash=$1&persist=1"

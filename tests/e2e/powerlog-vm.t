@@ -5,7 +5,7 @@ the order in which the drive completed it, and what the drive may hold when its 
 made from that: up to any entry, with what was flushed and any part of what was not. Every
 block that is served by key has bytes that were put under it, and what was durable is there.
 HAWK_POINTS: how many such moments (300; make powerlog-long: 20000).
-HAWK_WRITE_LOG: keep the log there; if it is there it is used."""
+HAWK_WRITE_LOG: keep the log there; if it is there it is used. HAWK_LAB_KERNEL: the VM's."""
 
 import os
 import pathlib
@@ -24,6 +24,7 @@ LAB = TOP / "tools/lab/hawk-lab"
 REPLAY = TOP / "build/tests/log_replay"
 POINTS = os.environ.get("HAWK_POINTS", "300")
 SEED = os.environ.get("HAWK_SEED", "1")
+KERNEL = os.environ.get("HAWK_LAB_KERNEL", "6.1")
 DRIVE = 64 << 20
 BLOCKS = 200            # of 64 KiB; the pool has room for 400, host memory for 32
 GUEST = f"""
@@ -48,7 +49,7 @@ all() {{
 	fill "$1" others 100 churn $(($2 + 2000)) 150
 	$3
 }}
-again() {{ rmmod hawk && insmod build/kmod-6.1/hawk.ko && tiers; }}
+again() {{ rmmod hawk && insmod build/kmod-{KERNEL}/hawk.ko && tiers; }}
 build/bin/hawkctl flash format $drive --bytes 32M >/dev/null || exit 1
 mark none
 tiers
@@ -61,14 +62,15 @@ sync
 t = tap.Tap()
 if subprocess.run([LAB, "status"], capture_output=True).returncode:
     tap.skip_all("the lab does not work here (tools/lab/hawk-lab status)")
-if not all((TOP / p).exists() for p in ("build/kmod-6.1/hawk.ko", REPLAY)):
+if not all((TOP / p).exists() for p in (f"build/kmod-{KERNEL}/hawk.ko", REPLAY)):
     tap.skip_all("hawk.ko or log_replay is not built")
 with tempfile.TemporaryDirectory() as tmp:
     log = os.environ.get("HAWK_WRITE_LOG", f"{tmp}/log")
     if not os.path.exists(log):
         run = subprocess.run(
-            [LAB, "run", "--quiet", "--check-log", "--timeout", "500", "--nvme-size", str(DRIVE),
-             "--nvme-log", log, "--", "sh", "-uc", GUEST, "powerlog", TOP],
+            [LAB, "run", "--kernel", KERNEL, "--quiet", "--check-log", "--timeout", "500",
+             "--nvme-size", str(DRIVE), "--nvme-log", log,
+             "--", "sh", "-uc", GUEST, "powerlog", TOP],
             capture_output=True, text=True)
         t.ok(not run.returncode, "two hosts write to a pool", run.stdout + run.stderr)
     # a space is its owner's, and the guest's is root
