@@ -169,6 +169,7 @@ struct peer_box {
  * @ring: their registration
  * @posted: requests posted so far
  * @retired: of them, complete; they complete in order
+ * @tail: the last one has a completion
  * @slot_of: by request % depth: the slot that it sends, or FAB_SLOTS
  * @free_slots: slots to send from that are free
  * @nfree: how many
@@ -197,6 +198,7 @@ struct hawk_peer {
 	struct fab_reg ring;
 	uint64_t posted;
 	uint64_t retired;
+	bool tail;
 	uint8_t *slot_of;
 	uint8_t free_slots[FAB_SLOTS];
 	unsigned int nfree;

@@ -281,6 +281,7 @@ int peer_post(struct hawk_peer *p, struct fab_wr *wr, unsigned int slot, uint64_
 		return peer_break(p, ret, "a request cannot be posted");
 	p->slot_of[p->posted % p->net->depth] = (uint8_t)slot;
 	p->posted++;
+	p->tail = wr->signaled;
 	p->st.requests++;
 	return 0;
 }
@@ -288,8 +289,14 @@ int peer_post(struct hawk_peer *p, struct fab_wr *wr, unsigned int slot, uint64_
 /* Waits until request @upto and all before it are complete. */
 int peer_drain(struct hawk_peer *p, uint64_t upto, uint64_t deadline)
 {
+	struct fab_wr last = { .op = FAB_WRITE, .signaled = true };
 	int ret;
 
+	if (p->retired <= upto && upto == p->posted - 1 && !p->tail) {
+		ret = peer_post(p, &last, FAB_SLOTS, deadline);
+		if (ret)
+			return ret;
+	}
 	while (p->retired <= upto) {
 		ret = peer_wait(p, deadline);
 		if (ret == -ETIME)

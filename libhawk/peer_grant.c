@@ -36,25 +36,26 @@ static int check_grant(const struct hawk_mem *mem, const struct hawk_peer *p, ui
 	return 0;
 }
 
-/* Posts what the fabric needs for @w and counts it as a request. */
+/*
+ * Binds @w, or ends it if @mem is NULL, with nothing else under way: soft RoCE binds a window
+ * once more when it repeats a lost request that was posted before, and that is an error.
+ */
 static int window(struct hawk_peer *p, struct hawk_mem *mem, uint32_t flags, struct fab_window *w,
 		  uint64_t deadline)
 {
-	int ret;
+	int ret = p->posted ? peer_drain(p, p->posted - 1, deadline) : 0;
 
-	while (p->posted - p->retired >= p->net->depth) {
-		ret = peer_wait(p, deadline);
-		if (ret)
-			return ret;
-	}
+	if (ret)
+		return ret;
 	ret = mem ? p->net->ops->grant(p->c, &mem->reg, flags, w, p->posted) :
 		    p->net->ops->revoke(p->c, w, p->posted);
 	if (ret)
-		return ret;
+		return ret < 0 ? ret : 0;
 	p->slot_of[p->posted % p->net->depth] = FAB_SLOTS;
 	p->posted++;
+	p->tail = true;
 	p->st.requests++;
-	return 0;
+	return peer_drain(p, p->posted - 1, deadline);
 }
 
 int peer_grant(struct hawk_peer *p, struct hawk_mem *mem, uint64_t off, struct hawk_grant *g,
@@ -69,11 +70,15 @@ int peer_grant(struct hawk_peer *p, struct hawk_mem *mem, uint64_t off, struct h
 	if (!o)
 		return hawk_fail(-ENOSPC, "grant: the peer has %u already", HAWK_GRANTS_MAX);
 	o->w = (struct fab_window){ .addr = mem->reg.base + off, .bytes = g->bytes };
-	ret = window(p, mem, g->flags, &o->w, deadline);
-	if (ret < 0)
-		return ret;
 	g->id = p->next_id++;
-	o->id = g->id;
+	o->id = g->id;		/* from here it ends with the connection */
+	ret = window(p, mem, g->flags, &o->w, deadline);
+	if (ret && !p->st.broken)
+		p->net->ops->forget(p->c, &o->w);
+	if (ret) {
+		o->id = 0;
+		return ret;
+	}
 	m = (struct peer_grant_msg){
 		.addr = o->w.addr, .bytes = g->bytes, .tag = g->tag, .id = g->id,
 		.rkey = o->w.rkey, .flags = g->flags,
@@ -105,9 +110,7 @@ int peer_revoke(struct hawk_peer *p, uint32_t id, uint64_t deadline)
 	if (!o)
 		return hawk_fail(-ENOENT, "grant %u is none of ours", id);
 	ret = window(p, NULL, 0, &o->w, deadline);
-	if (!ret)
-		ret = peer_drain(p, p->posted - 1, deadline);
-	if (ret < 0)
+	if (ret)
 		return peer_break(p, ret, "a grant could not be revoked: the connection is ended");
 	p->net->ops->forget(p->c, &o->w);
 	o->id = 0;
