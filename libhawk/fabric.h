@@ -97,6 +97,7 @@ struct fab_wr {
  * @has_imm: @imm is there
  * @imm: number
  * @len: bytes of the message
+ * @detail: the NIC's own number for @status
  * @status: 0; -EACCES (refused by the other side's NIC), -EPIPE (the other side is gone),
  *	-ECANCELED (an earlier one failed), -EIO
  */
@@ -106,6 +107,7 @@ struct fab_wc {
 	bool has_imm;
 	uint32_t imm;
 	uint32_t len;
+	uint32_t detail;
 	int status;
 };
 

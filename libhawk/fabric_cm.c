@@ -24,6 +24,7 @@
 #ifdef HAWK_HAVE_VERBS
 
 #define STEP_MS		2000	/* for resolving an address or a route */
+#define READY_MS	15000	/* for who connects to say that he is ready: lost, it comes after 4.3 s */
 #define ACK_TIMEOUT	16	/* 4.096 us * 2^16: 268 ms until a packet is sent again */
 #define RETRIES		6	/* so often: 1.9 s.  Soft RoCE takes 7 for no limit */
 #define RNR_RETRIES	7
@@ -302,7 +303,7 @@ static int next_request(struct fab *f, uint64_t deadline, struct rdma_cm_id **id
 int fab_rdma_accept(struct fab *f, const struct fab_ring *ring, uint64_t deadline,
 		    struct fab_conn **cp)
 {
-	uint64_t soon = hawk_mono_ns() + STEP_MS * 1000000ull;
+	uint64_t soon = hawk_mono_ns() + READY_MS * 1000000ull;
 	struct rdma_conn_param param;
 	struct rdma_cm_id *id = NULL;
 	struct fab_conn *c;

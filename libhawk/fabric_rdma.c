@@ -255,7 +255,6 @@ static int status_of(enum ibv_wc_status s)
 	case IBV_WC_SUCCESS:
 		return 0;
 	case IBV_WC_REM_ACCESS_ERR:
-	case IBV_WC_REM_INV_REQ_ERR:
 		return -EACCES;
 	case IBV_WC_RETRY_EXC_ERR:
 	case IBV_WC_RNR_RETRY_EXC_ERR:
@@ -283,7 +282,7 @@ static int fab_rdma_poll(struct fab_conn *c, struct fab_wc *wc, int n)
 			.id = w[i].wr_id, .status = status_of(w[i].status),
 			.recv = !w[i].status && w[i].opcode & IBV_WC_RECV,
 			.has_imm = !w[i].status && w[i].opcode == IBV_WC_RECV_RDMA_WITH_IMM,
-			.imm = ntohl(w[i].imm_data), .len = w[i].byte_len,
+			.imm = ntohl(w[i].imm_data), .len = w[i].byte_len, .detail = w[i].status,
 		};
 	return got || !c->gone ? got : -EPIPE;
 }

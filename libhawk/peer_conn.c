@@ -125,8 +125,8 @@ static int failed(struct hawk_peer *p, const struct fab_wc *wc)
 	case -ECANCELED:
 		return peer_break(p, -EPIPE, "the peer is gone");
 	default:
-		return peer_break(p, wc->status, "request %llu has failed",
-				  (unsigned long long)wc->id);
+		return peer_break(p, wc->status, "request %llu has failed, status %u of the NIC",
+				  (unsigned long long)wc->id, wc->detail);
 	}
 }
 

@@ -162,13 +162,19 @@ static int tries = 1;	/* connections that a case may take, over a wire that lose
 
 static void again(struct host *h)
 {
-	want(hawk_peer_connect(h->ep, where, WAIT, &h->p), 0, "connect");
+	int ret;
+
+	do
+		ret = hawk_peer_connect(h->ep, where, WAIT, &h->p);
+	while (ret == -EPIPE && tries-- > 1);
+	want(ret, 0, "connect");
 }
 
 /* A connection broke: another one, unless there have been too many. */
 static void mend(struct host *h, int ret, const char *what)
 {
-	if (ret != -EPIPE || tries-- <= 1)
+	/* soft RoCE takes some packets that come again for wrong ones: -EIO */
+	if ((ret != -EPIPE && ret != -EIO) || tries-- <= 1)
 		die(what);
 	printf("# %s: another connection\n", hawk_strerror_last());
 	hawk_peer_close(h->p);
