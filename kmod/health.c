@@ -16,6 +16,7 @@
  */
 #include "hawk.h"
 #include "core/health.h"
+#include "pool.h"
 
 #include <linux/blkdev.h>
 #include <linux/ktime.h>
@@ -123,6 +124,8 @@ void hawk_health_failed(struct hawk_mem *m, bool write, int err)
 
 	/* short of memory is the host, which says nothing of the drive */
 	if (m->kind != HAWK_TIER_BLK || READ_ONCE(m->lost) || err == -ENOMEM)
+		return;
+	if (err == -EILSEQ && hawk_pool_torn(m))
 		return;
 	disk = hawk_health_disk(m);
 	if (disk && test_bit(GD_DEAD, &disk->state)) {

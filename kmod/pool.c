@@ -345,6 +345,7 @@ int hawk_pool_start(struct hawk_mem *m)
 		       m->file);
 		return -EOVERFLOW;
 	}
+	p->torn = !p->super.clean;
 	p->super.seq++;
 	p->super.clean = false;
 	ret = hawk_pool_write_supers(m);
@@ -387,6 +388,19 @@ void hawk_pool_stop(struct hawk_mem *m)
 		pr_err_ratelimited("%pD4: closing the pool failed: %d\n", m->file, ret);
 	WRITE_ONCE(p->started, false);
 	mutex_unlock(&p->headers.lock);
+}
+
+/**
+ * hawk_pool_torn() - may blocks have other bytes than their headers say, and the drive be whole?
+ * @m: memory of any kind
+ *
+ * So it is after an end that was not clean: slots have been used again whose headers have not
+ * been written yet.
+ * Return: whether it may be so.
+ */
+bool hawk_pool_torn(const struct hawk_mem *m)
+{
+	return m->pool && READ_ONCE(m->pool->torn);
 }
 
 /* Chunks that spaces which are being made have yet to look at. */

@@ -32,6 +32,7 @@ struct hawk_pool_buf {
  * @header_bytes: headers and records written
  * @scan_left: chunks whose headers spaces that are being made have yet to read
  * @failed: some could not be
+ * @torn: hawk_pool_torn()
  * @unflushed: headers or records have been written since the last flush
  * @sparse: a file that had no room for all of it when it was added
  */
@@ -44,6 +45,7 @@ struct hawk_pool_file {
 	atomic64_t header_bytes;
 	atomic_t scan_left;
 	bool failed;
+	bool torn;
 	bool unflushed;
 	bool sparse;
 };

@@ -55,6 +55,8 @@ static void told(const struct etier *t, enum hawk_health_change change, s32 err)
 void flash_failed(struct etier *t, bool write, s32 err)
 {
 	__atomic_fetch_add(&t->io_errors, 1, __ATOMIC_RELAXED);
+	if (err == -EILSEQ && epool_torn(t))
+		return;
 	/* short of memory is the host, which says nothing of the drive */
 	if (t->e && err != -ENOMEM)
 		told(t, hawk_tier_fault(t->e->engine, id_of(t), write ? HAWK_FAULT_WRITE :

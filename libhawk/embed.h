@@ -311,6 +311,7 @@ u64 epool_header_bytes(const struct etier *t);
 bool epool_grant(struct espace *sp, const struct hawk_grant *g);
 void epool_release(struct embed *e, u32 tier, u32 chunk);
 void epool_sync(struct etier *t);
+bool epool_torn(const struct etier *t);
 void epool_commit(struct espace *sp);
 void epool_end(struct espace *sp);
 u64 epool_step(struct embed *e, u64 at, u64 now);

@@ -34,6 +34,7 @@ struct epool {
 	u64 failed;			/* writes of them that failed; atomic */
 	pthread_mutex_t record_lock;	/* guards @page, and pages of records while they change */
 	bool unflushed;			/* headers or records written since the last flush; atomic */
+	bool torn;			/* epool_torn() */
 	bool sparse;			/* poolfile_sparse(), when it was opened */
 	u8 *buf;			/* pages of headers; etier.commit_lock */
 	u8 *page;
@@ -140,6 +141,7 @@ int epool_open(struct etier *t, const char *path)
 	if (!t->pool)
 		return hawk_fail(-ENOMEM, "flash %s: opening its pool", path);
 	t->pool->super = s[ret];
+	t->pool->torn = !s[ret].clean;
 	t->pool->sparse = poolfile_sparse(t->fd, s[ret].bytes);
 	ret = poolfile_size(t->fd, &have);
 	if (!ret && have < t->pool->super.bytes)
@@ -253,6 +255,17 @@ void epool_close(struct etier *t)
 	pool_free(t->pool);
 	t->pool = NULL;
 	pthread_mutex_unlock(&t->commit_lock);
+}
+
+/*
+ * epool_torn() - may blocks have other bytes than their headers say, and the drive be whole?
+ *
+ * So it is after an end that was not clean: slots have been used again whose headers have not
+ * been written yet.
+ */
+bool epool_torn(const struct etier *t)
+{
+	return t->pool && t->pool->torn;
 }
 
 u64 epool_header_bytes(const struct etier *t)

@@ -302,6 +302,7 @@ static void killed_writers(void **state)
 	const char *env = getenv("HAWK_KILL_N");
 	uint32_t round, rounds = env ? (uint32_t)atoi(env) : 60, n, hits;
 	uint64_t served = 0, until, recovered = 0;
+	struct hawk_tier_info info;
 	struct shared *sh;
 	struct hawk_kv *kv;
 	struct hawk *h;
@@ -330,6 +331,9 @@ static void killed_writers(void **state)
 			hits += !!version(kv, n, sh->high[n]);
 		served += hits;
 		assert_true(hits <= stats(kv).recovered);
+		/* what was torn by the end of the writer is no fault of the drive */
+		assert_ok(hawk_tier_stat(h, 1, &info));
+		assert_int_equal(info.health, HAWK_HEALTH_OK);
 		hawk_kv_close(kv);
 		hawk_close(h);
 	}
