@@ -11,6 +11,10 @@ CPU = {"kvm": "host,-arch-capabilities", "tcg": "max,la57=off"}
 ACCEL = {"kvm": "kvm", "tcg": "tcg,thread=multi,tb-size=512"}
 
 
+def cpu(accel, flags):
+    return f"{CPU[accel]},{flags}" if flags and accel == "tcg" else CPU[accel]
+
+
 def size_bytes(text):
     """Bytes in a size such as 512M or 4G (powers of 1,024)."""
     match = re.fullmatch(r"(\d+)([KMGT]?)", text.upper())
@@ -86,7 +90,7 @@ def command(kernel, accel, opts, fds):
     append = ("console=ttyS0 loglevel=4 panic=-1 oops=panic random.trust_cpu=on "
               "rdinit=/init " + " ".join(opts.append)).strip()
     args = [qemu, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-            "-machine", "q35", "-accel", ACCEL[accel], "-cpu", CPU[accel], "-nic", "none",
+            "-machine", "q35", "-accel", ACCEL[accel], "-cpu", cpu(accel, opts.tcg_cpu), "-nic", "none",
             "-kernel", str(kernel.image), "-initrd", f"/proc/self/fd/{fds['initrd']}",
             "-append", append, "-chardev", f"file,id=log,path=/proc/self/fd/{fds['log']}",
             "-serial", "chardev:log", "-device", "virtio-rng-pci"]
