@@ -245,7 +245,8 @@ class Fio:
         self.start = statistics.median(
             self.cpu(lambda: fio(*self.args, f"--io_size={block}"))[0] for _ in range(3))
         if crc:
-            self.args += (f"--offset={mib}M", "--verify=crc32c", "--verify_fatal=1")
+            self.args += (f"--offset={mib}M", "--verify=crc32c", "--verify_fatal=1",
+                          "--verify_state_save=0")
             fio(*self.args, "--rw=write", "--do_verify=0", "--iodepth=4")
         rates = {}
         for self.depth in DEPTHS:
