@@ -321,7 +321,8 @@ enum hawk_admit_mode {
  * @threshold: out, score from which on blocks are admitted, in units of 2^-32; 0: all are
  * @reserved: must be 0
  *
- * Setting begins a new budget; what was written before the call does not count.
+ * Setting begins a new budget; what was written before the call does not count.  Payloads
+ * count, and the headers and records of a pool (HAWK_TIER_PERSIST), in whole pages.
  * ENOENT: no such tier; EINVAL: not a flash tier, or a value out of range.
  */
 struct hawk_tier_admit {

@@ -27,7 +27,6 @@
  */
 #include "admit.h"
 
-#define HAWK_PROVEN		4
 #define HAWK_DECAY_TIMES	8	/* decay time: so many mean times of absence */
 #define HAWK_ALONE_SHARE	8	/* used without its parent: 1/8 of a mean stay later */
 #define HAWK_ALONE_MIN_NS	1000000000ull
@@ -63,7 +62,7 @@ static u64 decayed(const struct hawk_space *s, u64 value, u64 atime, u64 now)
 /* What a block on flash is worth, Q32.32. */
 u64 hawk_flash_worth(struct hawk_space *s, const struct hawk_block *blk, u64 now)
 {
-	return decayed(s, hawk_class_worth(s->reuse, hawk_class_of(s, blk)), blk->atime, now);
+	return decayed(s, hawk_class_worth(s->reuse, hawk_class_of(s, blk), now), blk->atime, now);
 }
 
 static bool alone(const struct hawk_space *s, const struct hawk_block *blk, u64 parent_atime)
@@ -80,15 +79,6 @@ static bool alone(const struct hawk_space *s, const struct hawk_block *blk, u64 
 static u64 tie(u64 score, u32 lot, bool fine)
 {
 	return score + hawk_fx_mul(score / 4, (lot >> 1) + (fine ? 1u << 31 : 0));
-}
-
-/*
- * Classes of blocks that came back before are younger than those of blocks that never left,
- * and their rates follow later: so what has come back is preferred.
- */
-static u64 proven(u64 worth, u32 uses)
-{
-	return uses >= 2 ? HAWK_PROVEN * worth : worth;
 }
 
 /* @worth: out, of a parent in host memory, with all that speaks for it */
@@ -118,8 +108,8 @@ static enum parent parent_of(struct hawk_space *s, const struct hawk_block *blk,
 			   hawk_load(&s->life[nr].depth));
 	if (hawk_class_worthless(s->reuse, class, now))
 		return PARENT_GONE;	/* as good as */
-	*worth = decayed(s, hawk_class_worth(s->reuse, class), atime, now);
-	*worth = tie(proven(*worth, uses), hawk_load(&s->life[nr].lot), true);
+	*worth = decayed(s, hawk_class_worth(s->reuse, class, now), atime, now);
+	*worth = tie(*worth, hawk_load(&s->life[nr].lot), true);
 	return PARENT_HOST;
 }
 
@@ -170,10 +160,9 @@ static u32 tier_asked(struct hawk_space *s, const struct hawk_block *blk, struct
 
 /* ---- what evict.c asks; the block's home is locked ---- */
 
-/* Time of an operation that was not told it: not before what is known. */
-static u64 time_of(struct hawk_budget *b, const struct hawk_block *blk, u64 now)
+/* Time that a budget is asked at: not before what it knows. */
+static u64 time_of(const struct hawk_budget *b, u64 now)
 {
-	now = now > blk->atime ? now : blk->atime;
 	return now + b->tick_ns > b->next ? now : b->next - b->tick_ns;
 }
 
@@ -181,7 +170,8 @@ static u64 time_of(struct hawk_budget *b, const struct hawk_block *blk, u64 now)
  * hawk_admit_ask() - may the block be written to flash?
  * @s: the space
  * @blk: READY, without a copy on flash
- * @w: @now in; out: @score, @why the last tier refused
+ * @w: @now in, 0: not told, which is the block's last use then; out: @score, @why the last
+ *	tier refused
  *
  * Return: bit mask of flash tiers that take it.
  */
@@ -197,6 +187,7 @@ u32 hawk_admit_ask(struct hawk_space *s, struct hawk_block *blk, struct hawk_wan
 	}
 	if (!hawk_learns(s))
 		return tiers;
+	w->now = w->now > blk->atime ? w->now : blk->atime;
 #ifdef HAWK_COUNT_EVENTS
 	if (hawk_admit_hook) {
 		w->why = HAWK_WHY_RULE;
@@ -204,8 +195,7 @@ u32 hawk_admit_ask(struct hawk_space *s, struct hawk_block *blk, struct hawk_wan
 	}
 #endif
 	parent = parent_of(s, blk, w->now, &worth);
-	w->score = proven(hawk_flash_worth(s, blk, w->now), blk->uses);
-	w->score = tie(w->score, s->life[hawk_block_nr(s, blk)].lot, parent == PARENT_FINE);
+	w->score = tie(hawk_flash_worth(s, blk, w->now), s->life[hawk_block_nr(s, blk)].lot, parent == PARENT_FINE);
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		struct hawk_tier *tier = &s->engine->tier[t];
 		u32 why;
@@ -214,7 +204,7 @@ u32 hawk_admit_ask(struct hawk_space *s, struct hawk_block *blk, struct hawk_wan
 			continue;
 		hawk_lock(&tier->budget.lock);
 		if (tier->budget.bytes) {
-			w->now = time_of(&tier->budget, blk, w->now);
+			w->now = time_of(&tier->budget, w->now);
 			hawk_budget_advance(&tier->budget, w->now);
 		}
 		if (!tier->budget.bytes && tier->admit < HAWK_ADMIT_SECOND)
@@ -241,6 +231,26 @@ void hawk_admit_written(struct hawk_space *s, u32 tier, const struct hawk_want *
 	hawk_budget_spend(b, s->block_bytes);
 	hawk_budget_want(b, w->score, s->block_bytes, true);
 	hawk_unlock(&b->lock);
+}
+
+/* Bytes that are written whether or not there is room: headers and records of a pool. */
+void hawk_admit_charge(struct hawk_tier *t, u64 bytes)
+{
+	if (!hawk_load(&t->budget.bytes))
+		return;
+	hawk_lock(&t->budget.lock);
+	hawk_budget_spend(&t->budget, bytes);
+	hawk_unlock(&t->budget.lock);
+}
+
+/* Bytes that were not written after all. */
+void hawk_admit_refund(struct hawk_tier *t, u64 bytes)
+{
+	if (!hawk_load(&t->budget.bytes))
+		return;
+	hawk_lock(&t->budget.lock);
+	hawk_budget_refund(&t->budget, bytes);
+	hawk_unlock(&t->budget.lock);
 }
 
 /* It is forgotten for @w->why. */

@@ -20,8 +20,10 @@
  * written as the budget gives per control period plus a share of the credit.  As the
  * distribution of scores does not depend on what was admitted, nothing swings: what the
  * forecast misses ends up in the credit, and that decays with a time constant of
- * HAWK_BUDGET_PAYBACK control periods.  As long as all that wants to be written is less
- * than that the threshold is 0: everything is admitted while the budget has room (but for
+ * HAWK_BUDGET_PAYBACK control periods: a day, as a shorter time would sell what was saved to
+ * whoever comes next.  A new budget begins with a quarter of it saved, the share that the
+ * default budget of a drive keeps for surges.  As long as all that wants to be written is
+ * less than that the threshold is 0: everything is admitted while the budget has room (but for
  * what is known to be next to worthless, admit.c).
  */
 #include "budget.h"
@@ -34,7 +36,7 @@
 #define HAWK_BUDGET_RECENT	8
 #define HAWK_BUDGET_FADE	64	/* control periods that scores are remembered */
 #define HAWK_BUDGET_PAYBACK	128
-#define HAWK_BUDGET_START	16	/* share of the budget that may be used at once */
+#define HAWK_BUDGET_START	4	/* share of the budget that may be used at once */
 
 /* No limit, and nothing is known.  With the lock held, as all here. */
 void hawk_budget_clear(struct hawk_budget *b)
@@ -212,4 +214,20 @@ void hawk_budget_spend(struct hawk_budget *b, u64 bytes)
 	b->tick[b->at] += bytes;
 	b->spent += bytes;
 	b->credit -= bytes;
+}
+
+/* What was spent lately was not written after all. */
+void hawk_budget_refund(struct hawk_budget *b, u64 bytes)
+{
+	u32 n, at = b->at;
+	u64 part;
+
+	for (n = 0; n < HAWK_BUDGET_TICKS && bytes; n++) {
+		part = bytes < b->tick[at] ? bytes : b->tick[at];
+		b->tick[at] -= part;
+		b->spent -= part;
+		b->credit += part;
+		bytes -= part;
+		at = (at ?: HAWK_BUDGET_TICKS) - 1;
+	}
 }

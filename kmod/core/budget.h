@@ -43,5 +43,6 @@ bool hawk_budget_fits(const struct hawk_budget *b, u64 bytes);
 bool hawk_budget_on_pace(const struct hawk_budget *b);
 void hawk_budget_want(struct hawk_budget *b, u64 score, u64 bytes, bool written);
 void hawk_budget_spend(struct hawk_budget *b, u64 bytes);
+void hawk_budget_refund(struct hawk_budget *b, u64 bytes);
 
 #endif /* HAWK_CORE_BUDGET_H */

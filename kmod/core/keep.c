@@ -13,7 +13,7 @@
  * look is not in the page, and one in the page may have left its frame before the page is on
  * flash: flashfmt.h tells why neither does harm.
  */
-#include "priv.h"
+#include "admit.h"
 
 #define PAGE_WORDS(pages)	(((pages) + 63) / 64)
 
@@ -146,6 +146,7 @@ void hawk_keep_again(struct hawk_space *s, u32 tier, u32 nr)
 
 	set_dirty(k, nr);
 	hawk_store_release(&k->again, 1);	/* with the next ones: the drive may fail for long */
+	hawk_admit_refund(&s->engine->tier[tier], HAWK_POOL_PAGE);
 }
 
 /* ---- pages ---- */
@@ -255,5 +256,7 @@ u32 hawk_keep_collect(struct hawk_space *s, u32 tier, u32 *cursor, u8 *buf,
 		hawk_relax();
 	}
 	*cursor = nr;
+	if (n)
+		hawk_admit_charge(&s->engine->tier[tier], (u64)n * HAWK_POOL_PAGE);
 	return n;
 }

@@ -2,7 +2,7 @@
 /*
  * plan.c - moves, and what their completion means
  */
-#include "priv.h"
+#include "admit.h"
 
 bool hawk_plan_full(const struct hawk_plan *p)
 {
@@ -67,6 +67,8 @@ static void write_done(struct hawk_space *s, struct hawk_block *blk, const struc
 
 	b->moving[m->src_tier]--;
 	blk->flags &= ~HAWK_BF_MOVING;
+	if (m->result == -ECANCELED)
+		hawk_admit_refund(&s->engine->tier[m->dst_tier], s->block_bytes);
 	if (blk->state == HAWK_BLOCK_DYING) {
 		if (!hawk_block_in_use(blk))
 			hawk_block_bury(s, blk);

@@ -23,7 +23,7 @@
  * one is given away first: when loaded, the one with the smallest epoch; later the one whose
  * space ended first.
  */
-#include "priv.h"
+#include "admit.h"
 
 static struct hawk_pool *pool_of(struct hawk_engine *e, u32 tier)
 {
@@ -324,5 +324,6 @@ bool hawk_grant_record(struct hawk_space *s, const struct hawk_grant *g, struct 
 	r->kept = s->win[g->tier].keep;
 	if (r->kept)
 		r->owner = *s->identity;
+	hawk_admit_charge(&s->engine->tier[g->tier], HAWK_POOL_PAGE);
 	return true;
 }

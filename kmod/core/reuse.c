@@ -18,9 +18,15 @@
  * P * (N' - c), where N = P * (1 + N').  The first is better if c is below both N and
  * P / (1 - P); the lesser of the two is what the block is worth.
  *
- * Fine classes have few members at first.  A rate is therefore drawn towards that of the
- * coarser class, as if HAWK_RATE_DRAW members of it had been seen.  That many, as blocks of a
- * conversation leave and come back together: what looks like a hundred cases may be one.
+ * How much has been seen of a class?  Not as much as blocks: those of a conversation leave, and
+ * come back, together.  Blocks that were last used at the same time count as one case.  The
+ * rate of a class is drawn towards that of the coarser one as if that had been seen in
+ * HAWK_RATE_DRAW cases, so that one conversation that ended does not condemn a class.
+ *
+ * What has left a moment ago had no time to come back yet.  So those that may still do are
+ * not counted among those that left: a class is not worth less because it is young.
+ *
+ * Before anything is known of a kind, what its maker said is taken for true.
  *
  *	all < kind, uses < kind, uses, turn < kind, uses, turn, depth
  *
@@ -33,11 +39,12 @@
  */
 #include "priv.h"
 
-#define HAWK_RATE_DRAW		64
-#define HAWK_RATE_AGE		4096	/* members after which both counts are halved */
+#define HAWK_RATE_DRAW		4	/* cases */
+#define HAWK_RATE_AGE		1024	/* cases after which all counts are halved */
+#define HAWK_RATE_MEMBERS	(1u << 18)	/* the same of members, so that no count overflows */
 #define HAWK_RATE_WORTHLESS	64	/* one of so many comes back: not worth a write */
+#define HAWK_RATE_OUT		8	/* shift of hawk_rate.out and .more */
 #define HAWK_RETURNS_MAX	(15 * HAWK_FX_ONE)
-#define HAWK_USE_GAP_NS		(1ull << 27)	/* uses this close to another are one */
 #define HAWK_MEAN_SHIFT		6	/* means follow with 1/64 */
 
 #define GHOST_USES_MAX		15u
@@ -47,13 +54,15 @@
 
 /* ---- classes ---- */
 
-static u32 kind_of(u32 hint)
+enum kind { KIND_PLAIN, KIND_TRANSIENT, KIND_PERSIST, KIND_TAIL };
+
+static enum kind kind_of(u32 hint)
 {
 	if (hint & HAWK_BH_TRANSIENT)
-		return 1;
+		return KIND_TRANSIENT;
 	if (hint & HAWK_BH_PERSIST)
-		return 2;
-	return hint & HAWK_BH_TAIL ? 3 : 0;
+		return KIND_PERSIST;
+	return hint & HAWK_BH_TAIL ? KIND_TAIL : KIND_PLAIN;
 }
 
 static u32 uses_bin(u32 uses)
@@ -99,7 +108,7 @@ static void classes_of(u32 class, u32 *c)
 	c[3] = class;
 }
 
-/* Of those that left, how many may yet come back at @now, 1/65536 */
+/* Of those that left, how many may yet come back at @now, 1/256 */
 static u32 rate_out(const struct hawk_reuse *r, const struct hawk_rate *k, u64 now)
 {
 	u64 at = hawk_load(&k->at), mean = hawk_reuse_mean(r);
@@ -109,19 +118,41 @@ static u32 rate_out(const struct hawk_reuse *r, const struct hawk_rate *k, u64 n
 	return hawk_fx_mul(hawk_load(&k->out), hawk_fx_exp_neg(hawk_fx_ratio(now - at, mean)));
 }
 
+/* What is taken for true of a kind of blocks; @p: of all blocks */
+static u64 prior(u32 class, u64 p)
+{
+	u32 kind = class >> (HAWK_CLASS_BITS - 2);
+
+	if (kind == KIND_TRANSIENT)
+		return HAWK_FX_ONE / HAWK_RATE_WORTHLESS;
+	return kind == KIND_PERSIST ? HAWK_FX_ONE - HAWK_FX_ONE / HAWK_RATE_WORTHLESS : p;
+}
+
+/* A rate of a class: so many of @left, drawn towards @p, that of a coarser class. */
+static u64 drawn(u64 part, u32 left, u32 draw, u64 p)
+{
+	return div_u64(part + draw * p, left + draw);
+}
+
 /* @returns: out, how often such blocks come back in all; returns: how many do at all */
-static u64 class_rates(const struct hawk_reuse *r, u32 class, u64 *returns)
+static u64 class_rates(const struct hawk_reuse *r, u32 class, u64 now, u64 *returns)
 {
 	u64 p = HAWK_FX_ONE / 2, more = 0;
-	u32 c[4], i, left;
+	u32 c[4], i, left, came, cases, out, draw;
 
 	classes_of(class, c);
 	for (i = 0; i < 4; i++) {
-		left = hawk_load(&r->rate[c[i]].left) + HAWK_RATE_DRAW;
-		p = div_u64(((u64)hawk_load(&r->rate[c[i]].came) << 32) + HAWK_RATE_DRAW * p,
-			    left);
-		more = div_u64(((u64)hawk_load(&r->rate[c[i]].more) << 24) +
-			       HAWK_RATE_DRAW * more, left);
+		const struct hawk_rate *k = &r->rate[c[i]];
+
+		left = hawk_load(&k->left);
+		cases = hawk_load(&k->cases);
+		came = hawk_load(&k->came);
+		draw = HAWK_RATE_DRAW * left / (cases ?: 1);
+		draw = draw ?: HAWK_RATE_DRAW;
+		out = rate_out(r, k, now) >> HAWK_RATE_OUT;
+		left = left > out + came ? left - out : came;
+		p = drawn((u64)came << 32, left, draw, i == 1 ? prior(class, p) : p);
+		more = drawn((u64)hawk_load(&k->more) << (32 - HAWK_RATE_OUT), left, draw, more);
 	}
 	p = p < HAWK_FX_ONE - 1 ? p : HAWK_FX_ONE - 1;
 	*returns = p + more < HAWK_RETURNS_MAX ? p + more : HAWK_RETURNS_MAX;
@@ -132,53 +163,67 @@ static u64 class_rates(const struct hawk_reuse *r, u32 class, u64 *returns)
  * What it is worth to have such a block on flash, in reads per write, Q32.32: the price of a
  * write at which writing it, and waiting whether it comes back, are equally good.
  */
-u64 hawk_class_worth(const struct hawk_reuse *r, u32 class)
+u64 hawk_class_worth(const struct hawk_reuse *r, u32 class, u64 now)
 {
-	u64 returns, p = class_rates(r, class, &returns);
+	u64 returns, p = class_rates(r, class, now, &returns);
 	u64 odds = hawk_fx_ratio(p, HAWK_FX_ONE - p);
 
 	return odds < returns ? odds : returns;
 }
 
-/*
- * Is it known that hardly any block of such a class comes back?  Only those count of which
- * it has turned out: a class of which none has come back yet may be a young one.
- */
+/* Is it known that hardly any block of such a class comes back? */
 bool hawk_class_worthless(const struct hawk_reuse *r, u32 class, u64 now)
 {
-	u64 p = HAWK_FX_ONE / 2;
-	u32 c[4], i, left, out;
+	u64 returns;
 
-	classes_of(class, c);
-	for (i = 0; i < 4; i++) {
-		left = hawk_load(&r->rate[c[i]].left);
-		out = rate_out(r, &r->rate[c[i]], now) >> 16;
-		left = (left > out ? left - out : 0) + HAWK_RATE_DRAW;
-		p = div_u64(((u64)hawk_load(&r->rate[c[i]].came) << 32) + HAWK_RATE_DRAW * p,
-			    left);
-		p = p < HAWK_FX_ONE ? p : HAWK_FX_ONE;
-	}
-	return p < HAWK_FX_ONE / HAWK_RATE_WORTHLESS;
+	return class_rates(r, class, now, &returns) < HAWK_FX_ONE / HAWK_RATE_WORTHLESS;
 }
 
-/* So many of a class have left, have come back, and were worth that when they left again. */
-void hawk_class_count(struct hawk_reuse *r, u32 class, u64 now, u32 left, u32 came, u32 more)
+/* The counts of the past fade, once there is enough of it. */
+static void rate_age(struct hawk_rate *k)
 {
+	if (hawk_load(&k->cases) < HAWK_RATE_AGE && hawk_load(&k->left) < HAWK_RATE_MEMBERS)
+		return;
+	hawk_store(&k->cases, (hawk_load(&k->cases) + 1) / 2);
+	hawk_store(&k->left, hawk_load(&k->left) / 2);
+	hawk_store(&k->out, hawk_load(&k->out) / 2);
+	hawk_store(&k->came, hawk_load(&k->came) / 2);
+	hawk_store(&k->more, hawk_load(&k->more) / 2);
+}
+
+/* A block of a class left, which was used last at @atime. */
+void hawk_class_left(struct hawk_reuse *r, u32 class, u64 atime, u64 now)
+{
+	u32 used = (u32)(atime / HAWK_USE_GAP_NS) + 1, c[4], i;
 	struct hawk_rate *k;
-	u32 c[4], i, half, out;
 
 	classes_of(class, c);
 	for (i = 0; i < 4; i++) {
 		k = &r->rate[c[i]];
-		half = hawk_load(&k->left) + left >= HAWK_RATE_AGE;
-		if (left) {
-			out = rate_out(r, k, now) + (left << 16);
-			hawk_store(&k->out, out >> half);
-			hawk_store(&k->at, now);
+		/* they leave in order of their last use, more or less */
+		if ((s32)(used - hawk_load(&k->used)) > 0) {
+			hawk_store(&k->used, used);
+			hawk_store(&k->cases, hawk_load(&k->cases) + 1);
 		}
-		hawk_store(&k->left, (hawk_load(&k->left) + left) >> half);
-		hawk_store(&k->came, (hawk_load(&k->came) + came) >> half);
-		hawk_store(&k->more, (hawk_load(&k->more) + more) >> half);
+		hawk_store(&k->out, rate_out(r, k, now) + (1u << HAWK_RATE_OUT));
+		if (now > hawk_load(&k->at))
+			hawk_store(&k->at, now);
+		hawk_store(&k->left, hawk_load(&k->left) + 1);
+		rate_age(k);
+	}
+}
+
+/* So many of a class have come back, or were worth @more, 1/256, when they left again. */
+void hawk_class_came(struct hawk_reuse *r, u32 class, u32 came, u32 more)
+{
+	struct hawk_rate *k;
+	u32 c[4], i;
+
+	classes_of(class, c);
+	for (i = 0; i < 4; i++) {
+		k = &r->rate[c[i]];
+		hawk_store(&k->came, hawk_load(&k->came) + came);
+		hawk_store(&k->more, hawk_load(&k->more) + more);
 	}
 }
 
@@ -187,8 +232,8 @@ static void class_next(struct hawk_reuse *r, u32 was, u32 is, u64 now)
 {
 	u64 returns;
 
-	class_rates(r, is, &returns);
-	hawk_class_count(r, was, now, 0, 0, returns >> 24);
+	class_rates(r, is, now, &returns);
+	hawk_class_came(r, was, 0, returns >> (32 - HAWK_RATE_OUT));
 }
 
 static void mean_move(u64 *mean, u64 sample)
@@ -258,7 +303,7 @@ void hawk_reuse_leave(struct hawk_space *s, struct hawk_block *blk, u64 now)
 	life->class = class;
 	life->away = true;
 	life->came = false;
-	hawk_class_count(s->reuse, class, now, 1, 0, 0);
+	hawk_class_left(s->reuse, class, blk->atime, now);
 	if (now > life->since)
 		mean_move(&s->reuse->stay_ns, now - life->since);
 	life->since = blk->atime;
@@ -277,7 +322,7 @@ void hawk_reuse_back(struct hawk_space *s, struct hawk_block *blk, u64 now)
 		return;
 	life = &s->life[hawk_block_nr(s, blk)];
 	if (life->away) {
-		hawk_class_count(s->reuse, life->class, now, 0, 1, 0);
+		hawk_class_came(s->reuse, life->class, 1, 0);
 		life->came = true;
 		if (now > life->since)
 			mean_move(&s->reuse->away_ns, now - life->since);
@@ -363,7 +408,7 @@ void hawk_ghost_back(struct hawk_space *s, struct hawk_block *blk, u64 hash)
 		return;
 	hawk_ghost_get(s->reuse, hash, blk->atime, &g);
 	*p = 0;
-	hawk_class_count(s->reuse, g.class, blk->atime, 0, 1, 0);
+	hawk_class_came(s->reuse, g.class, 1, 0);
 	life->class = g.class;
 	life->came = true;
 	hawk_store(&blk->uses, g.uses + 1);

@@ -19,12 +19,15 @@
 #define HAWK_CLASS_COUNT	(HAWK_CLASS_ANY + 1)
 
 #define HAWK_GHOST_WAYS		8	/* of a set; one cache line */
+#define HAWK_USE_GAP_NS		(1ull << 27)	/* uses this close to another are one */
 
 /* How many blocks of a class left host memory, and what became of them; see reuse.c */
 struct hawk_rate {
 	u64 at;			/* time of @out, ns */
+	u32 used;		/* last use of those of the last case, HAWK_USE_GAP_NS */
+	u32 cases;		/* in how many cases they left */
 	u32 left;
-	u32 out;		/* of these, how many may yet come back for the first time; 1/65536 */
+	u32 out;		/* of these, how many may yet come back for the first time; 1/256 */
 	u32 came;
 	u32 more;		/* what those that came were worth when they left again, 1/256 */
 };

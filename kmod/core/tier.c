@@ -7,7 +7,7 @@
  * goes from OWNED back to FREE.  Who may have a free chunk is told in grow.c; persistent
  * tiers have one state more (pool.c).
  */
-#include "priv.h"
+#include "admit.h"
 
 struct hawk_engine *hawk_engine_create(void)
 {
@@ -185,6 +185,7 @@ u32 hawk_tier_next_dirty(struct hawk_engine *e, u32 tier, u32 after)
 void hawk_tier_clean(struct hawk_engine *e, u32 tier, u32 chunk)
 {
 	struct hawk_tier *t;
+	bool kept = false;
 
 	if (tier >= HAWK_TIERS_MAX)
 		return;
@@ -192,11 +193,15 @@ void hawk_tier_clean(struct hawk_engine *e, u32 tier, u32 chunk)
 	hawk_lock(&t->lock);
 	if (chunk < t->nchunks && t->chunk[chunk].state == HAWK_CHUNK_DIRTY) {
 		t->ndirty--;
-		if (t->pool)
+		if (t->pool) {
+			kept = t->pool->chunk[chunk].space;
 			t->pool->chunk[chunk].space = 0;
+		}
 		hawk_chunk_free(t, chunk);
 	}
 	hawk_unlock(&t->lock);
+	if (kept)
+		hawk_admit_charge(t, HAWK_POOL_PAGE);	/* its record said so, until now */
 }
 
 int hawk_tier_leave(struct hawk_engine *e, u32 tier, bool leaving)

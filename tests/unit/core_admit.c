@@ -388,6 +388,95 @@ static void budget_holds(void **state)
 	fix_fini(&f);
 }
 
+/* A write that was not made is not charged, whenever that turns out. */
+static void cancelled_writes(void **state)
+{
+	struct hawk_tier_admit a = { 0 };
+	struct fix f;
+	u32 i, n;
+
+	(void)state;
+	fix_init(&f, 8, 64);
+	budget(&f, HAWK_ADMIT_ALL, 64);
+	for (i = 0; i < 8; i++)
+		put(&f, i, 0, -1);
+	n = host_space_writeback(f.s, f.host, 512, host_plan(&f.h, 64));
+	assert_true(n > 1);
+	a.tier = f.flash;
+	assert_int_equal(hawk_tier_admit(f.h.e, &a, f.now), 0);
+	assert_int_equal(a.spent_bytes, n * BLOCK);
+	for (i = 0; i < n; i++) {
+		f.h.plan.move[i].result = i ? -ECANCELED : -EIO;
+		hawk_move_complete(&f.h.plan.move[i]);
+	}
+	f.h.plan.n = 0;
+	assert_int_equal(hawk_tier_admit(f.h.e, &a, f.now), 0);
+	assert_int_equal(a.spent_bytes, BLOCK);	/* who knows what a drive that failed wrote */
+	stats(&f);
+	fix_fini(&f);
+}
+
+/* What is taken back came from the control periods before, if need be, and is credit again. */
+static void refunds(void **state)
+{
+	struct day d;
+	s64 credit;
+
+	(void)state;
+	day_begin(&d, 1000);
+	credit = d.b.credit;
+	hawk_budget_spend(&d.b, 3 * BYTES);
+	d.now += DAY / HAWK_BUDGET_TICKS;
+	hawk_budget_advance(&d.b, d.now);
+	credit += d.b.credit - (credit - (s64)(3 * BYTES));
+	credit -= 3 * BYTES;
+	hawk_budget_spend(&d.b, BYTES);
+	hawk_budget_refund(&d.b, 2 * BYTES);
+	assert_int_equal(d.b.spent, 2 * BYTES);
+	assert_int_equal(d.b.tick[d.b.at], 0);
+	assert_int_equal(d.b.credit, credit + (s64)BYTES);
+	hawk_budget_refund(&d.b, 100 * BYTES);	/* never more than was spent */
+	assert_int_equal(d.b.spent, 0);
+}
+
+/* Operations of which two of three are not told the time. */
+static void no_time_with(u32 mode, u32 blocks)
+{
+	struct hawk_tier_admit a = { 0 };
+	u64 told, at = 0;
+	struct fix f;
+	u32 i;
+
+	fix_init(&f, 4, 200);
+	budget(&f, mode, blocks);
+	for (i = 0; i < 180; i++) {
+		told = f.now;
+		if (i % 3)
+			f.now = -(SECOND / 64);	/* put() will not tell it */
+		put(&f, i, HAWK_ITEM_TURN(1), -1);
+		f.now = told + SECOND;
+		/* it never goes back */
+		assert_true(f.s->reuse->rate[HAWK_CLASS_ANY].at >= at);
+		at = f.s->reuse->rate[HAWK_CLASS_ANY].at;
+	}
+	assert_true(at > 100 * SECOND);
+	assert_true(f.s->reuse->rate[HAWK_CLASS_ANY].left >= 170);
+	a.tier = f.flash;
+	assert_int_equal(hawk_tier_admit(f.h.e, &a, f.now), 0);
+	if (blocks)
+		assert_true(a.spent_bytes > 8 * BLOCK && a.spent_bytes <= blocks * BLOCK);
+	assert_int_equal(stats(&f).evict_write * BLOCK, blocks ? a.spent_bytes : 0);
+	fix_fini(&f);
+}
+
+/* They learn, and hold the budget, all the same. */
+static void no_time(void **state)
+{
+	(void)state;
+	no_time_with(HAWK_ADMIT_REUSE, 64);
+	no_time_with(HAWK_ADMIT_SECOND, 0);	/* without a budget, and so without its clock */
+}
+
 /* Second access: what was used once is dropped; what came back is remembered and written. */
 static void second_access(void **state)
 {
@@ -482,8 +571,9 @@ static void learns(void **state)
 	two_kinds(&f, rounds, &good, &bad);
 	if (good < 150 || bad > good / 4)
 		fail_msg("%u of what comes back are on flash, %u of what does not", good, bad);
-	assert_true(hawk_class_worth(f.s->reuse, hawk_class(0, 1, 1, 0)) >
-		    4 * hawk_class_worth(f.s->reuse, hawk_class(HAWK_BH_TRANSIENT, 1, 0, 0)));
+	assert_true(hawk_class_worth(f.s->reuse, hawk_class(0, 1, 1, 0), f.now) >
+		    4 * hawk_class_worth(f.s->reuse, hawk_class(HAWK_BH_TRANSIENT, 1, 0, 0),
+					 f.now));
 	stats(&f);
 	fix_fini(&f);
 }
@@ -491,7 +581,7 @@ static void learns(void **state)
 /* None came back: that tells something only when it is time that they had. */
 static void worthless(void **state)
 {
-	u32 c = hawk_class(HAWK_BH_TRANSIENT, 2, 0, 0), i;
+	u32 c = hawk_class(0, 2, 0, 0), i;
 	struct hawk_reuse *r;
 	struct fix f;
 
@@ -502,14 +592,62 @@ static void worthless(void **state)
 	r->stay_ns = 10 * SECOND;
 	r->away_ns = 100 * SECOND;
 	for (i = 0; i < 4000; i++)
-		hawk_class_count(r, c, 1000 * SECOND, 1, 0, 0);
+		hawk_class_left(r, c, 900 * SECOND + i % 16 * SECOND, 1000 * SECOND);
 	assert_false(hawk_class_worthless(r, c, 1001 * SECOND));
 	assert_true(hawk_class_worthless(r, c, 2000 * SECOND));
 	/* of others nothing is known */
-	assert_false(hawk_class_worthless(r, hawk_class(0, 1, 0, 0), 1001 * SECOND));
-	for (i = 0; i < 100; i++)
-		hawk_class_count(r, c, 2000 * SECOND, 0, 1, 0);
+	assert_false(hawk_class_worthless(r, hawk_class(HAWK_BH_TAIL, 1, 0, 0), 2000 * SECOND));
+	hawk_class_came(r, c, 1000, 0);
 	assert_false(hawk_class_worthless(r, c, 2000 * SECOND));
+	fix_fini(&f);
+}
+
+/* Thousands of blocks that were used together are one case, and prove nothing. */
+static void one_case(void **state)
+{
+	u32 c = hawk_class(0, 9, 9, 3), i;
+	struct hawk_reuse *r;
+	struct fix f;
+	u64 before;
+
+	(void)state;
+	fix_init(&f, 4, 64);
+	budget(&f, HAWK_ADMIT_REUSE, 1000);
+	r = f.s->reuse;
+	r->away_ns = 10 * SECOND;
+	before = hawk_class_worth(r, c, SECOND);
+	for (i = 0; i < 20000; i++)
+		hawk_class_left(r, c, 900 * SECOND, 1000 * SECOND);
+	assert_int_equal(r->rate[c].cases, 1);
+	assert_false(hawk_class_worthless(r, c, 5000 * SECOND));
+	assert_true(hawk_class_worth(r, c, 5000 * SECOND) < before);
+	for (i = 0; i < 20000; i++)
+		hawk_class_left(r, c, 900 * SECOND + i / 400 * SECOND, 1000 * SECOND);
+	assert_true(hawk_class_worthless(r, c, 5000 * SECOND));
+	fix_fini(&f);
+}
+
+/* Before anything is known the client's word counts: not to the end of time. */
+static void hints_are_priors(void **state)
+{
+	u32 plain = hawk_class(0, 1, 0, 0), transient = hawk_class(HAWK_BH_TRANSIENT, 1, 0, 0);
+	u32 persist = hawk_class(HAWK_BH_PERSIST, 1, 0, 0), i;
+	struct hawk_reuse *r;
+	struct fix f;
+
+	(void)state;
+	fix_init(&f, 4, 64);
+	budget(&f, HAWK_ADMIT_REUSE, 1000);
+	r = f.s->reuse;
+	assert_true(hawk_class_worth(r, transient, 0) < hawk_class_worth(r, plain, 0) / 4);
+	assert_true(hawk_class_worth(r, persist, 0) > hawk_class_worth(r, plain, 0));
+	assert_false(hawk_class_worthless(r, transient, 0));
+	for (i = 0; i < 32; i++) {
+		hawk_class_left(r, transient, i * SECOND, i * SECOND);
+		hawk_class_left(r, persist, i * SECOND, i * SECOND);
+		hawk_class_came(r, transient, 1, 0);
+	}
+	assert_true(hawk_class_worth(r, transient, 0) > hawk_class_worth(r, persist, 0));
 	fix_fini(&f);
 }
 
@@ -568,10 +706,10 @@ static void full_flash(void **state)
 	budget(&f, HAWK_ADMIT_REUSE, 1000);
 	put(&f, 0, HAWK_ITEM_TURN(1), -1);
 	for (i = 1; i < 3; i++)
-		put(&f, i, HAWK_ITEM_TRANSIENT, -1);
+		put(&f, i, HAWK_ITEM_TAIL, -1);
 	for (i = 0; i < 12; i++) {	/* 0 comes back time and again */
-		put(&f, 50 + i, HAWK_ITEM_TRANSIENT, -1);
-		put(&f, 70 + i, HAWK_ITEM_TRANSIENT, -1);
+		put(&f, 50 + i, HAWK_ITEM_TAIL, -1);
+		put(&f, 70 + i, HAWK_ITEM_TAIL, -1);
 		if (get(&f, 0) == '-')
 			fail_msg("the block that comes back is dropped in round %u", i);
 	}
@@ -595,10 +733,15 @@ int main(void)
 		cmocka_unit_test(no_budget),
 		cmocka_unit_test(settings),
 		cmocka_unit_test(budget_holds),
+		cmocka_unit_test(cancelled_writes),
+		cmocka_unit_test(refunds),
+		cmocka_unit_test(no_time),
 		cmocka_unit_test(second_access),
 		cmocka_unit_test(formula),
 		cmocka_unit_test(learns),
 		cmocka_unit_test(worthless),
+		cmocka_unit_test(one_case),
+		cmocka_unit_test(hints_are_priors),
 		cmocka_unit_test(closure),
 		cmocka_unit_test(full_flash),
 	};

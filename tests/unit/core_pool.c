@@ -709,6 +709,52 @@ static void rated_endurance_is_a_budget(void **state)
 	ph_free(&h);
 }
 
+/* Pages that the tier's budget was charged for since @from pages had been written. */
+static void charged(struct pool_host *h, u64 from)
+{
+	struct hawk_tier_admit a = { .tier = h->flash };
+
+	assert_int_equal(hawk_tier_admit(h->e, &a, h->now), 0);
+	assert_int_equal(a.spent_bytes, (h->d.pages - from) * HAWK_POOL_PAGE);
+}
+
+/* What the drive writes is what the budget is charged: headers and records too. */
+static void all_writes_are_charged(void **state)
+{
+	struct hawk_tier_admit a = { .flags = HAWK_ADMIT_SET, .budget_bytes = 1ull << 40 };
+	u8 buf[HAWK_POOL_PAGE];
+	struct hawk_keep_page page;
+	struct hawk_space *s;
+	struct pool_host h;
+	u32 cursor = 0;
+	u64 from;
+
+	(void)state;
+	ph_format(&h, 6, 21);
+	assert_int_equal(ph_open(&h, 1), 0);
+	s = ph_space(&h, "a");
+	a.tier = h.flash;
+	assert_int_equal(hawk_tier_admit(h.e, &a, h.now), 0);
+	from = h.d.pages;
+	put_all(&h, s, 0, 2 * PH_FPC, false);	/* records of two chunks */
+	charged(&h, from);
+	/* a page that could not be written is charged when it is */
+	assert_int_equal(hawk_keep_collect(s, h.flash, &cursor, buf, &page, 1), 1);
+	hawk_keep_again(s, h.flash, page.nr);
+	charged(&h, from);
+	ph_commit(&h, s);
+	charged(&h, from);
+	/* its chunks are nobody's any more, and their records say so */
+	hawk_keep_forget(s);
+	ph_space_end(&h, s);
+	charged(&h, from);
+	assert_true(hawk_tier_next_dirty(h.e, h.flash, HAWK_NONE) != HAWK_NONE);
+	ph_clean(&h);
+	charged(&h, from);
+	ph_close(&h, true);
+	ph_free(&h);
+}
+
 static void refusals(void **state)
 {
 	struct hawk_identity id;
@@ -844,6 +890,7 @@ int main(void)
 		cmocka_unit_test(suspects_come_last),
 		cmocka_unit_test(forgotten_space),
 		cmocka_unit_test(rated_endurance_is_a_budget),
+		cmocka_unit_test(all_writes_are_charged),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(superblocks),
 		cmocka_unit_test(numbers_run_out),

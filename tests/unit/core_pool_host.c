@@ -54,6 +54,7 @@ void drive_write(struct drive *d, u64 off, const void *p, u32 bytes)
 	if (d->dead)
 		return;
 	d->writes_left -= d->writes_left > 0;
+	d->pages += (bytes + HAWK_POOL_PAGE - 1) / HAWK_POOL_PAGE;
 	memcpy(d->now + off, p, bytes);
 	for (s = off / PH_SECTOR; s < (off + bytes) / PH_SECTOR; s++)
 		if (!d->listed[s]) {
@@ -235,7 +236,8 @@ void ph_clean(struct pool_host *h)
 	clean_dram(h);
 	while ((c = hawk_tier_next_dirty(h->e, h->flash, c)) != HAWK_NONE) {
 		r.chunk = c;
-		record_write(h, &r);
+		if (hawk_pool_chunk_kept(h->e, h->flash, c))
+			record_write(h, &r);
 		hawk_tier_clean(h->e, h->flash, c);
 	}
 }

@@ -25,6 +25,7 @@ struct drive {
 	u32 ndirty;
 	u8 *listed;		/* by sector */
 	u64 rng;
+	u64 pages;		/* that were written, in whole or in part */
 	s64 writes_left;	/* then the power fails; less than 0: never */
 	bool dead;
 };
