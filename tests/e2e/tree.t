@@ -32,6 +32,7 @@ LINES_MAX_OF = {"uapi/hawk.h": 2000}  # the ABI is one header, and mostly words
 HOMES = re.compile(r"(?<![\w./{}$-])/(?:root|home|Users)/[\w.]")
 # Package registries and mirrors are the user's to choose: no public host is named at all
 HOSTS = re.compile(r"\b(?:[a-z0-9-]+\.)+(?:org|com|net|io|cn)\b(?![\w(])")
+NAMESPACES = {"www.w3.org"}  # of SVG: nothing is fetched from there
 LINK = re.compile(r"\[[^]]*\]\(([^)#\s]+)[^)]*\)")
 QUOTED_PATH = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]+)`")
 
@@ -97,7 +98,8 @@ def contents(files):
     none([f"{n}: {m[0]}" for n, text in source.items() for m in HOMES.finditer(text)]
          + [n for n, text in source.items() if len(TOP.parts) > 2 and f"{TOP}/" in text],
          "no path of a machine")
-    none([f"{n}: {m[0]}" for n, text in source.items() for m in HOSTS.finditer(text)],
+    none([f"{n}: {m[0]}" for n, text in source.items() for m in HOSTS.finditer(text)
+          if m[0] not in NAMESPACES],
          "no name of a host")
     none([n for n, text in files.items() if bool((TOP / n).stat().st_mode & 0o100)
           != text.startswith("#!")],

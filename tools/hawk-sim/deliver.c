@@ -4,12 +4,16 @@
  *
  * Devices are queues, first come first served: host memory and flash, each with a bandwidth,
  * and the accelerator's link, through which all passes.  Offered more than it takes, the
- * link takes from both in proportion to what they offer.  Others' traffic comes first.  A request's prefill begins when all
- * its blocks have come and the accelerator is free; those who are ready first come first.
+ * link takes from both in proportion to what they offer.  Others' traffic comes first.  A
+ * request's prefill begins when all its blocks have come and the accelerator is free; those
+ * who are ready first come first.  A runtime that asks for its blocks layer by layer may
+ * begin with the first one's, and has the last one to compute when all have come.
  *
  * Unpaced, everything is asked for when the request comes.  Paced, it is asked for as the
  * engine's hawk_pace_take() grants it (kmod/core/pace.c), on the virtual clock, which goes in
- * steps of STEP while something is under way.
+ * steps of STEP while something is under way.  Each request is urgent, with the time as its
+ * deadline at which it would have all if it were alone: so one that is small overtakes one
+ * that has just come, and no two wait for each other.  In turn, they tell no deadlines.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +35,8 @@ struct job {
 	u64 open[HAWK_PACE_KINDS];	/* not there yet */
 	u64 ask[HAWK_PACE_KINDS];	/* when to ask again */
 	u64 end[HAWK_PACE_KINDS];
+	u64 bytes;			/* in all */
+	u64 begun;			/* when its first layer was there */
 	bool mixed;			/* a twentieth of it at least is from either */
 };
 
@@ -111,6 +117,8 @@ static void arrived(struct deliver *v, struct job *j, u32 k, u64 bytes)
 	j->open[k] -= bytes;
 	if (!j->open[k])
 		j->end[k] = v->now;
+	if (!j->begun && j->open[0] + j->open[1] <= j->bytes - j->bytes / v->dev.layers)
+		j->begun = v->now;
 	if (v->dev.paced)
 		hawk_pace_done(&v->p, &j->d, k, FLASH_TIER, bytes, v->now);
 	v->passed[v->step % WINDOW_STEPS] += bytes;
@@ -159,10 +167,11 @@ static void ask(struct deliver *v, struct job *j, u32 k)
 /* All has come: it is the accelerator's turn. */
 static void ready(struct deliver *v, struct job *j)
 {
-	double from = v->accel > v->now ? v->accel : v->now;
+	double from = v->accel > j->begun ? v->accel : j->begun;
+	double work = j->tokens * 1e9 / v->dev.prefill_tps, last = v->now + work / v->dev.layers;
 	u64 first = j->end[0] < j->end[1] ? j->end[0] : j->end[1], whole = v->now - j->at;
 
-	v->accel = from + j->tokens * 1e9 / v->dev.prefill_tps;
+	v->accel = from + work > last ? from + work : last;
 	v->ttft[v->nttft++] = v->accel - j->at;
 	if (j->mixed && whole)
 		v->skew[v->nskew++] = (double)(v->now - first) / whole;
@@ -250,6 +259,12 @@ u64 deliver_estimate(struct deliver *v, u64 dram, u64 flash)
 	return hawk_pace_estimate(&v->p, &load, v->now);
 }
 
+/* Nanoseconds that a reload takes with all of the link that reloads may use, at least 1. */
+static u64 alone(const struct deliver *v, u64 bytes)
+{
+	return 1 + bytes * 1e9 / (v->dev.link_bps * v->dev.cap_percent / 100);
+}
+
 /* A request comes: bytes from host memory and flash, then so many tokens are computed. */
 void deliver_request(struct deliver *v, u64 dram, u64 flash, u64 tokens)
 {
@@ -259,11 +274,17 @@ void deliver_request(struct deliver *v, u64 dram, u64 flash, u64 tokens)
 	EXPECT(j && v->nttft < v->room);
 	j->at = v->now;
 	j->tokens = tokens;
+	j->bytes = dram + flash;
+	j->begun = j->bytes ? 0 : v->now;
 	j->mixed = dram >= flash / 20 + 1 && flash >= dram / 20 + 1;
 	j->left[HAWK_PACE_DRAM] = dram;
 	j->left[HAWK_PACE_FLASH] = flash;
 	j->open[HAWK_PACE_DRAM] = dram;
 	j->open[HAWK_PACE_FLASH] = flash;
+	if (!v->dev.in_turn) {
+		load.urgent = true;
+		load.deadline = v->now + alone(v, dram + flash);
+	}
 	if (v->dev.paced)
 		hawk_pace_begin(&v->p, &j->d, &load, NULL, v->now);
 	for (p = &v->job; *p; p = &(*p)->next)
@@ -279,9 +300,9 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static double percentile(double *v, u32 n, double share)
+/* @v: sorted */
+static double percentile(const double *v, u32 n, double share)
 {
-	qsort(v, n, sizeof(*v), by_value);
 	return n ? v[(u32)((n - 1) * share)] : 0;
 }
 
@@ -295,9 +316,13 @@ void deliver_destroy(struct deliver *v, struct result *res)
 		step(v);
 	for (i = 0; i < v->nttft; i++)
 		sum += v->ttft[i];
+	qsort(v->ttft, v->nttft, sizeof(*v->ttft), by_value);
+	qsort(v->skew, v->nskew, sizeof(*v->skew), by_value);
 	res->ttft_mean = sum / v->nttft / 1e9;
-	res->ttft_p50 = percentile(v->ttft, v->nttft, 0.5) / 1e9;
-	res->ttft_p99 = percentile(v->ttft, v->nttft, 0.99) / 1e9;
+	for (i = 0; i <= TTFT_STEPS; i++)
+		res->ttft[i] = percentile(v->ttft, v->nttft, (double)i / TTFT_STEPS) / 1e9;
+	res->ttft_p50 = res->ttft[50 * TTFT_STEPS / 100];
+	res->ttft_p99 = res->ttft[99 * TTFT_STEPS / 100];
 	res->skew_p99 = percentile(v->skew, v->nskew, 0.99);
 	res->link_window = v->window_most / (v->dev.link_bps * HAWK_PACE_WINDOW_NS / 1e9);
 	hawk_pace_fini(&v->p);

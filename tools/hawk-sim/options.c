@@ -30,7 +30,11 @@ static const char usage[] =
 	"  --no-structure    tell the engine no turns, parents, tails\n"
 	"  --dram-bw, --flash-bw, --link-bw GB/S, --prefill TOKENS/S, --token-bytes N\n"
 	"                    the devices\n"
+	"  --layers N        of the model; each is computed when its blocks are there (default 1:\n"
+	"                    when all are)\n"
+	"  --drive TB        size of the drive whose writes per day are told (default 15.36)\n"
 	"  --delivery LIST   of unpaced, paced (default: unpaced)\n"
+	"  --in-turn         paced requests share the link in turn: they tell no deadlines\n"
 	"  --cap PERCENT     of the link that paced reloads may use (default 70)\n"
 	"  --others PERCENT  of the link that other traffic takes (default 30)\n"
 	"  --no-ttft         reckon no times to the first token\n"
@@ -131,9 +135,10 @@ static bool plain(struct choice *c, const char *name, const char *value)
 		REAL("dram-bw", &c->run.dev.dram_bps, 1e9),
 		REAL("flash-bw", &c->run.dev.flash_bps, 1e9),
 		REAL("link-bw", &c->run.dev.link_bps, 1e9),
-		WHOLE("cap", &c->run.dev.cap_percent),
+		WHOLE("cap", &c->run.dev.cap_percent), WHOLE("layers", &c->run.dev.layers),
 		REAL("others", &c->run.dev.others, 0.01),
 		REAL("prefill", &c->run.dev.prefill_tps, 1),
+		REAL("drive", &c->run.dev.drive_bytes, 1e12),
 		WHOLE("flash", &c->run.flash), WHOLE("buckets", &c->run.buckets),
 		WHOLE("sessions", &a->sessions), WHOLE("types", &a->types),
 		WHOLE("repos", &a->repos), WHOLE("system", &a->system),
@@ -179,6 +184,8 @@ static void take(struct choice *c, const char *name, char *value)
 		c->nshares = list(name, value, c->share);
 	} else if (!strcmp(name, "delivery")) {
 		deliveries(c, value);
+	} else if (!strcmp(name, "in-turn")) {
+		c->run.dev.in_turn = true;
 	} else if (!strcmp(name, "no-ttft")) {
 		c->run.ttft = false;
 	} else if (!strcmp(name, "seed")) {
@@ -207,10 +214,10 @@ static void take(struct choice *c, const char *name, char *value)
 
 static void parse(struct choice *c, int argc, char **argv)
 {
-	static const char * const flags = " json in-order no-structure no-ttft ";
+	static const char * const flags = " json in-order in-turn no-structure no-ttft ";
 	static const char * const known =
 		" replay policy budget share seed dram turns period token-bytes dram-bw flash-bw "
-		"prefill link-bw cap others delivery flash buckets sessions types repos system tools repo task action "
+		"prefill drive layers link-bw cap others delivery flash buckets sessions types repos system tools repo task action "
 		"observation observation-max action-sigma observation-sigma pause-sigma transient "
 		"hints pause arrival burst burst-every burst-for block-tokens ";
 	char word[64];
@@ -229,6 +236,8 @@ static void parse(struct choice *c, int argc, char **argv)
 		else
 			bad(name, "");
 	}
+	if (!c->run.dev.layers)
+		bad("layers", "0");
 }
 
 static void load_get(struct choice *c, struct load *l)
@@ -298,7 +307,8 @@ int replay_main(int argc, char **argv)
 		.dram_percent = 10, .token_bytes = 327680,
 		.run = { .structure = true, .ttft = true,
 			 .dev = { .dram_bps = 300e9, .flash_bps = 28e9, .link_bps = 64e9,
-				  .cap_percent = 70, .others = 0.3, .prefill_tps = 20000 } },
+				  .cap_percent = 70, .others = 0.3, .prefill_tps = 20000, .layers = 1,
+				  .drive_bytes = 15.36e12 } },
 	};
 	json_t *all = json_array();
 	struct load l;

@@ -93,8 +93,11 @@ struct devices {
 	double others;		/* share of the link that other traffic takes */
 	u32 cap_percent;	/* of the link that reloads may use, paced */
 	bool paced;
+	bool in_turn;		/* requests share the link in turn: they tell no deadlines */
 	double prefill_tps;	/* tokens/s that are computed */
+	u32 layers;		/* that are computed as they come; 1: when all is there */
 	u64 block_bytes;	/* of one block in the real model */
+	double drive_bytes;	/* of the drive whose writes per day are told */
 };
 
 struct run {
@@ -111,6 +114,7 @@ struct run {
 	struct devices dev;
 };
 
+#define TTFT_STEPS	100	/* of the distribution of times */
 #define TURN_ROWS	4	/* 1, 2, 3 to 15, later or unknown */
 
 struct turn_row {
@@ -128,6 +132,7 @@ struct result {
 	u64 peak;			/* most blocks written in a period, whenever it begins */
 	u64 peak_control;		/* the same of a control period of the budget */
 	double ttft_mean, ttft_p50, ttft_p99;	/* s */
+	double ttft[TTFT_STEPS + 1];	/* s, percentiles 0 to 100 */
 	double skew_p99;		/* of mixed reloads: share of it that one stream waits */
 	double link_window;		/* most that passed in 10 ms, share of the link */
 	u64 promoted;			/* blocks, while prefill was running */

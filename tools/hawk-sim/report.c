@@ -11,12 +11,12 @@ static double share(u64 part, u64 all)
 	return all ? 100.0 * part / all : 0;
 }
 
-/* What was written in a day, if it went on like that, per capacity of the flash tier. */
-static double drive_writes(const struct load *l, const struct result *r)
+/* Bytes that would be written in a day, if it went on like that. */
+static double day_bytes(const struct load *l, const struct result *r)
 {
 	u64 ns = load_ns(l);
 
-	return r->run.flash && ns ? (double)r->writes / r->run.flash * HAWK_DAY_NS / ns : 0;
+	return ns ? (double)r->writes * r->run.dev.block_bytes * HAWK_DAY_NS / ns : 0;
 }
 
 static const char *label(const struct result *r, char *buf, size_t room)
@@ -35,19 +35,20 @@ static const char *label(const struct result *r, char *buf, size_t room)
 
 void result_head(void)
 {
-	printf("%-14s %9s %9s %7s %7s %7s %7s %8s %9s %9s %9s\n", "policy", "writes", "unread",
-	       "dram %", "flash %", "used %", "DWPD", "peak", "TTFT mean", "p50 s", "p99 s");
+	printf("%-14s %9s %9s %7s %7s %7s %7s %7s %8s %9s %9s %9s\n", "policy", "writes", "unread",
+	       "dram %", "flash %", "used %", "TB/day", "DWPD", "peak", "TTFT mean", "p50 s", "p99 s");
 }
 
 void result_print(const struct load *l, const struct result *r)
 {
 	char buf[64];
 
-	printf("%-14s %9llu %9llu %7.2f %7.2f %7.2f %7.2f %8llu %9.3f %9.3f %9.3f\n",
+	printf("%-14s %9llu %9llu %7.2f %7.2f %7.2f %7.2f %7.2f %8llu %9.3f %9.3f %9.3f\n",
 	       label(r, buf, sizeof(buf)), (unsigned long long)r->writes,
 	       (unsigned long long)r->unread, share(r->dram_hits, r->accesses),
 	       share(r->flash_hits, r->accesses),
-	       share(r->dram_used + r->flash_used, r->accesses), drive_writes(l, r),
+	       share(r->dram_used + r->flash_used, r->accesses), day_bytes(l, r) / 1e12,
+	       day_bytes(l, r) / r->run.dev.drive_bytes,
 	       (unsigned long long)r->peak, r->ttft_mean, r->ttft_p50, r->ttft_p99);
 }
 
@@ -71,7 +72,7 @@ void result_turns(const struct result *r)
 json_t *result_json(const struct load *l, const struct result *r)
 {
 	static const char * const why[5] = { "score", "budget", "parent", "rule", "full" };
-	json_t *o = json_object(), *refused = json_object(), *turns = json_array();
+	json_t *o = json_object(), *refused = json_object(), *turns = json_array(), *ttft = json_array();
 	u32 i;
 
 	json_object_set_new(o, "load", json_string(l->name));
@@ -92,7 +93,9 @@ json_t *result_json(const struct load *l, const struct result *r)
 	json_object_set_new(o, "peak_writes", json_integer(r->peak));
 	json_object_set_new(o, "peak_control_writes", json_integer(r->peak_control));
 	json_object_set_new(o, "unread", json_integer(r->unread));
-	json_object_set_new(o, "drive_writes_per_day", json_real(drive_writes(l, r)));
+	json_object_set_new(o, "write_bytes_per_day", json_real(day_bytes(l, r)));
+	json_object_set_new(o, "drive_writes_per_day",
+			    json_real(day_bytes(l, r) / r->run.dev.drive_bytes));
 	for (i = 0; i < 5; i++)
 		json_object_set_new(refused, why[i], json_integer(r->refused[i]));
 	json_object_set_new(o, "refused", refused);
@@ -104,6 +107,9 @@ json_t *result_json(const struct load *l, const struct result *r)
 	json_object_set_new(o, "ttft_mean_s", json_real(r->ttft_mean));
 	json_object_set_new(o, "ttft_p50_s", json_real(r->ttft_p50));
 	json_object_set_new(o, "ttft_p99_s", json_real(r->ttft_p99));
+	for (i = 0; r->run.ttft && i <= TTFT_STEPS; i++)
+		json_array_append_new(ttft, json_real(r->ttft[i]));
+	json_object_set_new(o, "ttft_percentiles_s", ttft);
 	for (i = 0; i < TURN_ROWS; i++)
 		json_array_append_new(turns, json_pack("{s:I, s:I, s:I}", "blocks",
 						       (json_int_t)r->turn[i].blocks, "dram",
