@@ -155,6 +155,7 @@ static void item_end(struct get *g, u32 i, int status)
 /* Items whose own READ failed. */
 static void collect(struct get *g)
 {
+	const struct run *r = &g->r;
 	u32 i, move;
 	s32 res;
 
@@ -164,6 +165,8 @@ static void collect(struct get *g)
 			continue;
 		g->gi[i].move = HAWK_NONE;
 		res = g->r.move[move].result;
+		if (res == -ECANCELED && egpu_lost(r->kv->sp, r->move[move].dst_tier))
+			continue;	/* it is on flash still, and goes elsewhere */
 		if (res && g->r.it[i].status == RUN_PENDING)
 			item_end(g, i, res == -ECANCELED ? -ENOMEM : -EIO);
 	}

@@ -367,11 +367,15 @@ static void test_batch(void **state)
 	memset(it, 0, sizeof(it));
 	for (n = 0; n < 2 * FRAMES; n++)
 		it[n].lid = fx_lid(n);
+	if (model.on)
+		set("latency_us=100");	/* what is not waited for is not there */
 	assert_int_equal(hawk_get(d.kv, it, 2 * FRAMES, NULL, NULL), 2 * FRAMES);
 	for (n = 0; n < 2 * FRAMES; n++) {
 		assert_ok(hawk_copy_out(d.kv, it[n].vt, 0, buf, FX_BLOCK));
 		assert_true(fx_is(buf, n, 1));
 	}
+	if (model.on)
+		set("latency_us=0");
 	assert_int_equal(hawk_unpin(d.kv, it, 2 * FRAMES), 2 * FRAMES);
 	close_dev(&d);
 }
@@ -425,6 +429,33 @@ static void test_unshare(void **state)
 	close_dev(&d);
 }
 
+/* Bytes on flash that are not what was written there do not come to the GPU. */
+static void test_damaged(void **state)
+{
+	uint32_t n, all = 2 * FRAMES, bad = 0;
+	static uint8_t noise[MIB];
+	struct dev d;
+	int fd, ret;
+
+	(void)state;
+	open_dev(&d, 2 * MIB, 0);
+	assert_int_equal(put(d.kv, 0, all, 1, 0), all);
+	memset(noise, 0x5a, sizeof(noise));
+	fd = open(d.file, O_WRONLY);
+	assert_true(fd >= 0);
+	for (n = 0; n < 64; n++)
+		assert_int_equal(pwrite(fd, noise, MIB, (off_t)(n * MIB)), MIB);
+	close(fd);
+	for (n = 0; n < all; n++) {
+		ret = get(d.kv, n, 1, NULL);
+		bad += ret != 0;
+		if (ret && ret != -EILSEQ && ret != -EIO && ret != -ENOENT)
+			fail_msg("block %u: %d", n, ret);
+	}
+	assert_true(bad >= FRAMES / 2);
+	close_dev(&d);
+}
+
 /* What one space had is not there for the next one. */
 static void test_zeroed(void **state)
 {
@@ -449,6 +480,26 @@ static void test_zeroed(void **state)
 }
 
 /* ---- the GPU fails ---- */
+
+/* It dies of the copy: who wanted a block of his own is told. */
+static void test_unshare_dies(void **state)
+{
+	struct hawk_item fork = { .lid = fx_lid(0), .arg = fx_lid(1) }, it = { .lid = fx_lid(1) };
+	struct dev d;
+
+	(void)state;
+	if (!model.on)
+		skip();
+	open_dev(&d, 2 * MIB, 0);
+	assert_int_equal(put(d.kv, 0, 1, 1, 0), 1);
+	assert_int_equal(hawk_fork(d.kv, &fork, 1), 1);
+	assert_int_equal(hawk_pin(d.kv, &it, 1), 1);
+	set("fail=719");
+	assert_int_equal(hawk_unshare(d.kv, &it, 1, NULL), 0);
+	assert_int_equal(it.status, -EREMOTEIO);
+	assert_int_equal(hawk_translate_slow(d.kv, fx_lid(1)), 0);
+	close_dev(&d);
+}
 
 /* The keeper has taken the tier from the space. */
 static void wait_dropped(struct dev *d)
@@ -515,7 +566,7 @@ static void test_dies(void **state)
 /* Bad memory under one block, which somebody has pinned meanwhile. */
 static void test_ecc(void **state)
 {
-	struct hawk_item it = { .flags = HAWK_ITEM_BY_KEY };
+	struct hawk_item it = { .flags = HAWK_ITEM_BY_KEY }, again;
 	struct hawk_frame_info where;
 	char settings[64];
 	uint8_t byte;
@@ -538,6 +589,9 @@ static void test_ecc(void **state)
 	assert_int_equal(hawk_copy_out(d.kv, it.vt, 5, &byte, 1), -EIO);
 	check_lost(&d, -EIO);
 	assert_int_equal(hawk_copy_out(d.kv, it.vt, 0, &byte, 1), -EIO);
+	again = (struct hawk_item){ .lid = it.lid };
+	assert_int_equal(hawk_get(d.kv, &again, 1, NULL, NULL), 0);
+	assert_int_equal(again.status, -EIO);
 	assert_int_equal(hawk_unpin(d.kv, &it, 1), 1);	/* it was there all the time */
 	wait_dropped(&d);
 	assert_int_equal(get(d.kv, 1, 1, NULL), -ENOENT);
@@ -627,7 +681,9 @@ int main(void)
 		cmocka_unit_test(test_batch),
 		cmocka_unit_test(test_gather),
 		cmocka_unit_test(test_unshare),
+		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_zeroed),
+		cmocka_unit_test(test_unshare_dies),
 		cmocka_unit_test(test_dies),
 		cmocka_unit_test(test_ecc),
 		cmocka_unit_test(test_dies_anywhere),
