@@ -115,4 +115,44 @@ struct hawk_exp_info {
 #define HAWK_EXP_IOC_RW		_IOW('h', 0x24, struct hawk_imp_rw)	/* by the device */
 #define HAWK_EXP_IOC_INFO	_IOR('h', 0x25, struct hawk_exp_info)
 
+/* ---- /dev/hawk-peers: an RDMA stack with peer memory clients, a registration per file ---- */
+
+#define HAWK_PEERS_WRITE	(1u << 0)	/* the NIC writes too */
+#define HAWK_PEERS_HOLD		(1u << 1)	/* keeps the memory when it is asked back */
+
+/**
+ * struct hawk_peers_reg - register memory of a client
+ * @addr: first address, of the caller
+ * @size: bytes
+ * @flags: HAWK_PEERS_*
+ * @pad: 0
+ */
+struct hawk_peers_reg {
+	__aligned_u64 addr;
+	__aligned_u64 size;
+	__u32 flags;
+	__u32 pad;
+};
+
+/**
+ * struct hawk_peers_info - the registration's state
+ * @registered: there is one
+ * @mapped: the NIC can reach the memory
+ * @asked: how often the client wanted it back
+ * @pad: 0
+ * @bytes: that the NIC can reach
+ */
+struct hawk_peers_info {
+	__u32 registered;
+	__u32 mapped;
+	__u32 asked;
+	__u32 pad;
+	__aligned_u64 bytes;
+};
+
+#define HAWK_PEERS_IOC_REG	_IOW('h', 0x40, struct hawk_peers_reg)
+#define HAWK_PEERS_IOC_DEREG	_IO('h', 0x41)
+#define HAWK_PEERS_IOC_RW	_IOW('h', 0x42, struct hawk_imp_rw)	/* by the NIC */
+#define HAWK_PEERS_IOC_INFO	_IOR('h', 0x43, struct hawk_peers_info)
+
 #endif /* HAWK_MODELS_H */

@@ -605,6 +605,47 @@ void hawk_ioc_export_end(void *data, bool copied)
 	dma_buf_put(call->buf);
 }
 
+/**
+ * hawk_export_frames() - blocks by their frames, as a revocable dma-buf
+ * @f: a file of the space; it has pinned the blocks
+ * @tier: tier id
+ * @frame: first frame number in the space
+ * @n: frames, 1..HAWK_BATCH_MAX
+ * @read_only: importers may only read
+ *
+ * Return: the dma-buf or an error, see hawk_window_export().
+ */
+struct dma_buf *hawk_export_frames(struct hawk_file *f, u32 tier, u32 frame, u32 n,
+				   bool read_only)
+{
+	struct hawk_export arg = {
+		.flags = HAWK_EXPORT_REVOCABLE | (read_only ? HAWK_EXPORT_READ_ONLY : 0),
+		.count = n,
+	};
+	struct hawk_dmabuf *x = hawk_dmabuf_alloc(f, &arg);
+	int ret = 0;
+	u64 vt;
+
+	if (!x)
+		return ERR_PTR(-ENOMEM);
+	for (; !ret && n; n--, frame++) {
+		ret = fatal_signal_pending(current) ? -EINTR :
+		      hawk_pin_frame(f, tier, frame, &vt, &x->refs[x->n]);
+		if (ret)
+			break;
+		x->n++;
+		ret = hawk_export_add_pages(x, vt);
+		cond_resched();
+	}
+	if (ret) {
+		hawk_dmabuf_discard(x);
+		return ERR_PTR(ret);
+	}
+	sort(x->refs, x->n, sizeof(*x->refs), hawk_ref_cmp, NULL);
+	ret = hawk_export_publish(x);
+	return ret ? ERR_PTR(ret) : x->buf;
+}
+
 int hawk_ioc_frame_info(struct hawk_file *f, void *arg)
 {
 	struct hawk_frame_info *info = arg;

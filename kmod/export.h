@@ -89,4 +89,13 @@ void hawk_dmabuf_released(struct hawk_dmabuf *x);
 
 extern const struct dma_buf_ops hawk_dmabuf_ops;
 
+/* A mapping's offset in a window (window.c): its tier, and the bytes from frame 0 on. */
+#define HAWK_MMAP_TIER_ID(offset)	((u32)(((offset) - HAWK_MMAP_TIER(0)) >> 40))
+#define HAWK_MMAP_TIER_OFFSET(offset)	((offset) & ((1ull << 40) - 1))
+
+bool hawk_vma_is_window(const struct vm_area_struct *vma);
+int hawk_pin_frame(struct hawk_file *f, u32 tier, u32 frame, u64 *vt, struct hawk_ref *ref);
+struct dma_buf *hawk_export_frames(struct hawk_file *f, u32 tier, u32 frame, u32 n,
+				   bool read_only);
+
 #endif /* HAWK_EXPORT_H */

@@ -19,7 +19,7 @@
  * changes its owner under the lock, unmaps, and knows that no page table leads to
  * it any more.  Who gives a chunk unmaps the void page first.
  */
-#include "hawk.h"
+#include "export.h"
 
 #include <linux/mm.h>
 #include <linux/nospec.h>
@@ -139,6 +139,18 @@ static vm_fault_t hawk_vm_fault(struct vm_fault *vmf)
 static const struct vm_operations_struct hawk_vm_ops = {
 	.fault = hawk_vm_fault,
 };
+
+/**
+ * hawk_vma_is_window() - is this a mapping of a tier's window?
+ * @vma: any mapping; its mm is locked
+ *
+ * Return: whether it is: its file is an open /dev/hawk then, and has a space.
+ */
+bool hawk_vma_is_window(const struct vm_area_struct *vma)
+{
+	return vma->vm_ops == &hawk_vm_ops &&
+	       hawk_offset(vma, vma->vm_start) >= HAWK_MMAP_TIER(0);
+}
 
 static struct hawk_as *hawk_vma_as(const struct vm_area_struct *vma)
 {

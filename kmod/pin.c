@@ -14,7 +14,7 @@
  * threads of a process could give up the same pin twice, and the second one
  * would be somebody else's.
  */
-#include "hawk.h"
+#include "export.h"
 
 #define HAWK_PIN_COUNT_BITS	30
 #define HAWK_PIN_COUNT_MAX	((1ul << HAWK_PIN_COUNT_BITS) - 1)
@@ -258,6 +258,29 @@ int hawk_pin_extra(struct hawk_file *f, u64 lid, u64 now, u64 *vt, struct hawk_r
 					       hawk_block_pin(s, lid, now, vt, ref);
 	xa_unlock(&f->pins);
 	return ret;
+}
+
+/**
+ * hawk_pin_frame() - as hawk_pin_extra(), of the block in a frame
+ * @f: the file
+ * @tier: tier id
+ * @frame: frame number in the space
+ * @vt: out, the translation
+ * @ref: out, for hawk_block_unpin()
+ *
+ * Return: 0; -EFAULT: there is no block that this file has pinned; -EOVERFLOW.
+ */
+int hawk_pin_frame(struct hawk_file *f, u32 tier, u32 frame, u64 *vt, struct hawk_ref *ref)
+{
+	struct hawk_space *s = f->as->space;
+	int ret;
+
+	xa_lock(&f->pins);
+	ret = hawk_block_in(s, tier, frame, vt, ref);
+	if (!ret)
+		ret = hawk_pin_held(f, *ref) ? hawk_block_repin(s, *ref) : -ESTALE;
+	xa_unlock(&f->pins);
+	return ret == -ESTALE ? -EFAULT : ret;
 }
 
 /* The file is at its end: nobody else uses it. */

@@ -206,11 +206,11 @@ int hawk_block_ref(struct hawk_space *s, u64 lid, u64 *vt, struct hawk_ref *ref)
 	return 0;
 }
 
-int hawk_block_at(struct hawk_space *s, u64 vt, struct hawk_ref *ref)
+int hawk_block_in(struct hawk_space *s, u32 tier, u32 frame, u64 *vt, struct hawk_ref *ref)
 {
-	u32 tier = HAWK_VT_TIER(vt), frame = HAWK_VT_FRAME(vt), nr;
 	struct hawk_block *blk;
 	int ret = -ESTALE;
+	u32 nr;
 
 	if (tier >= HAWK_TIERS_MAX || frame >= hawk_space_frames(s, tier))
 		return -ESTALE;
@@ -220,12 +220,21 @@ int hawk_block_at(struct hawk_space *s, u64 vt, struct hawk_ref *ref)
 	blk = hawk_ref_lock(s, (struct hawk_ref){ .block = nr, .gen = hawk_load(&s->block[nr].gen) });
 	if (!blk)
 		return -ESTALE;
-	if (hawk_block_vt(s, blk) == vt) {
+	*vt = hawk_block_vt(s, blk);
+	if (HAWK_VT_TIER(*vt) == tier && HAWK_VT_FRAME(*vt) == frame && *vt & HAWK_VT_VALID) {
 		block_ref(s, blk, ref);
 		ret = 0;
 	}
 	hawk_unlock(&hawk_bucket_of(s, blk)->lock);
 	return ret;
+}
+
+int hawk_block_at(struct hawk_space *s, u64 vt, struct hawk_ref *ref)
+{
+	u64 there;
+	int ret = hawk_block_in(s, HAWK_VT_TIER(vt), HAWK_VT_FRAME(vt), &there, ref);
+
+	return ret ?: there == vt ? 0 : -ESTALE;
 }
 
 u64 hawk_space_translate(struct hawk_space *s, u64 lid)

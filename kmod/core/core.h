@@ -644,6 +644,9 @@ int hawk_block_ref(struct hawk_space *s, u64 lid, u64 *vt, struct hawk_ref *ref)
  */
 int hawk_block_at(struct hawk_space *s, u64 vt, struct hawk_ref *ref);
 
+/* hawk_block_in() - likewise, whichever block lies in a frame; @vt: out, its translation */
+int hawk_block_in(struct hawk_space *s, u32 tier, u32 frame, u64 *vt, struct hawk_ref *ref);
+
 /**
  * struct hawk_read - a block that is being read where it lies
  * @ref: the block
