@@ -4,13 +4,15 @@
  *
  *	OK      -> FAILING  a write failed; HAWK_BAD_READS reads in a row did; or none of the
  *	                    transfers under way ends any more (the host tells)
- *	FAILING -> OK       a trial write came out well; after a stall: any transfer ended; or
+ *	FAILING -> OK       a trial write came out well; after a stall in which none failed:
+ *	                    any transfer did; or
  *	                    the operator opens the tier again (hawk_tier_leave())
  *	any     -> LOST     the host says that the drive is gone (hawk_tier_lost())
  *
  * A failing tier gets no chunk and no block, but one trial write after each pause, the first
  * a second long, each later one twice as long as the one before up to HAWK_PAUSE_MAX_NS.  A
- * drive that fails again soon after it came back goes on where it was.  What a failing tier
+ * drive that fails again soon after it came back goes on where it was, and a stall that lasts
+ * is a trial that came to nothing: each would keep a block for as long.  What a failing tier
  * holds is read as ever: a block whose read fails is a miss from then on, the others are
  * served.  A lost one holds nothing that could be read.
  *
@@ -61,9 +63,12 @@ static enum hawk_health_change fails(struct hawk_health *h, enum hawk_fault faul
 		hawk_store(&h->state, HAWK_HEALTH_FAILING);
 		return HAWK_HEALTH_FAILS;
 	}
+	if (h->state != HAWK_HEALTH_FAILING || fault == HAWK_FAULT_READ)
+		return HAWK_HEALTH_SAME;
+	if (fault == HAWK_FAULT_WRITE)
+		h->stalled = false;	/* it ends them, but not well */
 	/* the trial came to nothing; those that were under way before it say nothing new */
-	if (fault == HAWK_FAULT_WRITE && h->state == HAWK_HEALTH_FAILING &&
-	    now - h->changed >= h->pause)
+	if (now - h->changed >= h->pause)
 		pause_begin(h, now);
 	return HAWK_HEALTH_SAME;
 }

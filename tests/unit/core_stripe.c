@@ -224,6 +224,33 @@ static void bad_reads_in_a_row(void **state)
 	fix_fini(&f);
 }
 
+/* A trial of a drive that stalls does not end: there are few, however long that lasts. */
+static void stalled_drive_keeps_few_blocks(void **state)
+{
+	struct fix f;
+	u32 at, i;
+
+	(void)state;
+	fix_init(&f, 1, 32, 32, 0);
+	put(&f, PER_CHUNK + 10);
+	at = f.nwrote;
+	for (i = 0; i < 120; i++) {
+		hawk_tier_fault(f.h.e, f.drive[1], HAWK_FAULT_STALL, f.now);
+		put(&f, 1);
+		f.now += SEC;
+	}
+	assert_in_range(wrote_to(&f, at, 1), 0, 7);
+	/* a write has failed meanwhile: a read that comes out well is not enough any more */
+	hawk_tier_fault(f.h.e, f.drive[1], HAWK_FAULT_WRITE, f.now);
+	assert_int_equal(hawk_tier_works(f.h.e, f.drive[1], false, f.now), HAWK_HEALTH_SAME);
+	assert_int_equal(hawk_tier_works(f.h.e, f.drive[1], true, f.now), HAWK_HEALTH_WORKS);
+	/* and one that only stalls is */
+	f.now += 200 * SEC;
+	hawk_tier_fault(f.h.e, f.drive[1], HAWK_FAULT_STALL, f.now);
+	assert_int_equal(hawk_tier_works(f.h.e, f.drive[1], false, f.now), HAWK_HEALTH_WORKS);
+	fix_fini(&f);
+}
+
 /* No drive takes anything: blocks are forgotten rather than waited with. */
 static void all_fail(void **state)
 {
@@ -322,6 +349,7 @@ int main(void)
 		cmocka_unit_test(no_catching_up),
 		cmocka_unit_test(failing_drive_gets_trials_only),
 		cmocka_unit_test(bad_reads_in_a_row),
+		cmocka_unit_test(stalled_drive_keeps_few_blocks),
 		cmocka_unit_test(all_fail),
 		cmocka_unit_test(only_flash),
 		cmocka_unit_test(lost_drive),
