@@ -246,18 +246,6 @@ void hawk_deliver_submit(struct hawk_deliver *v, struct hawk_job *job, struct li
 	INIT_LIST_HEAD(batch);
 }
 
-/* What is to come from flash, on all flash tiers of the space alike: they are striped. */
-static void hawk_deliver_spread(struct hawk_as *as, u64 bytes, struct hawk_pace_load *load)
-{
-	u32 t, n = 0;
-
-	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		n += as->mem[t] && as->mem[t]->kind == HAWK_TIER_BLK;
-	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		if (as->mem[t] && as->mem[t]->kind == HAWK_TIER_BLK)
-			load->flash[t] = div_u64(bytes, n);
-}
-
 /**
  * hawk_deliver_check() - HAWK_BATCH_IN_TIME: will a batch of reloads end by its deadline
  * @job: the batch, not begun
@@ -266,16 +254,12 @@ static void hawk_deliver_spread(struct hawk_as *as, u64 bytes, struct hawk_pace_
  */
 int hawk_deliver_check(struct hawk_job *job)
 {
-	struct hawk_estimate e = { .count = job->arg.count };
+	struct hawk_pace_load load = { 0 };
 	struct hawk_as *as = job->as;
-	struct hawk_pace_load load = {
-		.link = job->arg.tier != HAWK_TIER_ANY && hawk_deliver_link(as->mem[job->arg.tier]),
-	};
 
 	hawk_deliver_terms(job, &load);
-	/* wrong items get their status when they are stepped */
-	if (hawk_space_estimate(as->space, &e, job->items, ktime_get_ns()))
-		return 0;
-	hawk_deliver_spread(as, e.flash_bytes, &load);
+	hawk_space_load(as->space, job->items, job->arg.count, &load);
+	/* what is in memory stays where it is */
+	load.link = job->arg.tier != HAWK_TIER_ANY && hawk_deliver_link(as->mem[job->arg.tier]);
 	return hawk_deliver_in_time(as, &load) ? 0 : -ETIME;
 }
