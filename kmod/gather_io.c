@@ -195,7 +195,7 @@ static void hawk_gather_submit(struct hawk_gather_io *gio, u32 at, u32 n,
 	else if (m->ops->submit && batch)
 		hawk_submit_add(batch, m, io);
 	else if (m->ops->submit)
-		hawk_submit_one(m, io);
+		hawk_submit_next(m, io);
 	else
 		m->ops->xfer(m, io, io->move.src_off, false);
 }

@@ -84,6 +84,25 @@ void hawk_health_stop(struct hawk_mem *m)
 	cancel_delayed_work_sync(&m->watch.work);
 }
 
+/*
+ * Module exit: no space is left, so the last transfers are those of the cleaners.  A drive
+ * that is found lost after them asks for nobody's help any more.
+ */
+void hawk_health_exit(void)
+{
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++) {
+		struct hawk_mem *m = hawk_mem_find(t);
+
+		if (!m)
+			continue;
+		flush_delayed_work(&m->clean);
+		hawk_health_stop(m);
+		kobject_put(&m->kobj);
+	}
+}
+
 /**
  * hawk_health_begin() - a transfer from or to flash begins
  * @m: the tier

@@ -26,6 +26,7 @@ struct hawk_watch {
 
 void hawk_health_init(struct hawk_mem *m);
 void hawk_health_stop(struct hawk_mem *m);
+void hawk_health_exit(void);
 void hawk_health_begin(struct hawk_mem *m);
 void hawk_health_end(struct hawk_mem *m);
 void hawk_health_failed(struct hawk_mem *m, bool write, int err);

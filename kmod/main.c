@@ -182,6 +182,7 @@ static void __exit hawk_exit(void)
 	wait_event(hawk_dev.ends_wait, !atomic_read(&hawk_dev.nspaces));
 	flush_workqueue(hawk_dev.wq);
 	hawk_import_stop();
+	hawk_health_exit();
 	hawk_reclaim_exit();
 	hawk_mem_remove_all();
 	/* A tunable may have been written since, a file may have ended late; now all are gone. */

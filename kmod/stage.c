@@ -93,7 +93,7 @@ static void hawk_stage_frame(struct hawk_io *io, bool write)
 static void hawk_stage_flash(struct hawk_io *io, struct hawk_mem *flash)
 {
 	io->stage = HAWK_STAGE_FLASH;
-	hawk_submit_one(flash, io);
+	hawk_submit_next(flash, io);
 }
 
 /* @batch: takes what is to be read from flash */

@@ -8,6 +8,7 @@
  *
  *	less than HAWK_SUBMIT_BYTES	here, under one plug
  *	more				one half each by two threads of the drive
+ *	what an ended one goes on with	by one of them
  *
  * The threads are bound to the drive's NUMA node.  The core that handed a batch over is
  * most likely the one that feeds an accelerator: a thread that finds itself there leaves
@@ -15,7 +16,9 @@
  * the node has only that core it stays.
  *
  * A drive whose queue is full blocks its threads, not who wants the blocks.  For so small
- * a batch waking a thread would take longer than to submit it.  The block cgroup that a
+ * a batch waking a thread would take longer than to submit it.  Whoever ends transfers
+ * submits none himself: he is there for all drives, and must not wait for the queue of
+ * one.  The block cgroup that a
  * thread's I/O counts for is the root's, as with all work of the device in the background.
  */
 #include "hawk.h"
@@ -37,7 +40,7 @@
  * @task: the thread
  * @lock: guards @queue
  * @queue: hawk_io.node, in the order in which they are to be submitted
- * @dispatch: the CPU that added the last ones
+ * @dispatch: the CPU that added the last ones, -1: any will do
  * @mask: where it may run; the thread's own
  */
 struct hawk_submitter {
@@ -82,18 +85,15 @@ static void hawk_submit_list(struct hawk_mem *m, struct list_head *list)
 }
 
 /**
- * hawk_submit_one() - submit a transfer here and now
+ * hawk_submit_add() - one more transfer of a batch
+ * @batch: the batch
  * @m: the flash tier
- * @io: the transfer
- *
- * Context: may sleep.
+ * @io: the transfer, ready but for its submission
  */
-void hawk_submit_one(struct hawk_mem *m, struct hawk_io *io)
+void hawk_submit_add(struct list_head *batch, struct hawk_mem *m, struct hawk_io *io)
 {
-	struct hawk_cpu_time t = hawk_cpu_begin();
-
-	m->ops->submit(m, io);
-	this_cpu_add(m->count->submit_ns, hawk_cpu_ns(&t));
+	io->flash = m;
+	list_add_tail(&io->node, batch);
 }
 
 /* ---- the threads ---- */
@@ -147,8 +147,12 @@ static int hawk_submitter_run(void *data)
 	return 0;
 }
 
-/* Cuts the first @n of @list off for a thread. */
-static void hawk_submitter_add(struct hawk_submitter *s, struct list_head *list, u32 n)
+/*
+ * Cuts the first @n of @list off for a thread.  It is woken before it can have them: when
+ * they have ended the drive may go, and the thread with it.
+ * @cpu: that it is to keep off, or -1
+ */
+static void hawk_submitter_add(struct hawk_submitter *s, struct list_head *list, u32 n, int cpu)
 {
 	struct list_head *last = list;
 	LIST_HEAD(part);
@@ -156,11 +160,27 @@ static void hawk_submitter_add(struct hawk_submitter *s, struct list_head *list,
 	while (n--)
 		last = last->next;
 	list_cut_position(&part, list, last);
-	WRITE_ONCE(s->dispatch, raw_smp_processor_id());
+	WRITE_ONCE(s->dispatch, cpu);
 	spin_lock(&s->lock);
 	list_splice_tail(&part, &s->queue);
-	spin_unlock(&s->lock);
 	wake_up_process(s->task);
+	spin_unlock(&s->lock);
+}
+
+/**
+ * hawk_submit_next() - a transfer goes on with another step
+ * @m: the flash tier
+ * @io: the transfer
+ *
+ * Context: in hawk_io.end; @io may be over, and freed, when this returns.
+ */
+void hawk_submit_next(struct hawk_mem *m, struct hawk_io *io)
+{
+	struct hawk_submitter *s = &m->submit->s[raw_smp_processor_id() % HAWK_SUBMITTERS];
+	LIST_HEAD(list);
+
+	hawk_submit_add(&list, m, io);
+	hawk_submitter_add(s, &list, 1, -1);
 }
 
 /**
@@ -217,18 +237,6 @@ void hawk_submit_stop(struct hawk_mem *m)
 
 /* ---- batches ---- */
 
-/**
- * hawk_submit_add() - one more transfer of a batch
- * @batch: the batch
- * @m: the flash tier
- * @io: the transfer, ready but for its submission
- */
-void hawk_submit_add(struct list_head *batch, struct hawk_mem *m, struct hawk_io *io)
-{
-	io->flash = m;
-	list_add_tail(&io->node, batch);
-}
-
 static int hawk_submit_cmp(void *unused, const struct list_head *a, const struct list_head *b)
 {
 	const struct hawk_io *x = list_entry(a, struct hawk_io, node);
@@ -268,7 +276,7 @@ static void hawk_submit_drive(struct list_head *batch)
 		return;
 	}
 	for (i = HAWK_SUBMITTERS; i; n -= n / i, i--, s++)
-		hawk_submitter_add(s, &part, n / i);
+		hawk_submitter_add(s, &part, n / i, raw_smp_processor_id());
 }
 
 /**

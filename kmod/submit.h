@@ -17,7 +17,7 @@ int hawk_submit_start(struct hawk_mem *m, int node);
 void hawk_submit_stop(struct hawk_mem *m);
 void hawk_submit_add(struct list_head *batch, struct hawk_mem *m, struct hawk_io *io);
 void hawk_submit(struct list_head *batch);
-void hawk_submit_one(struct hawk_mem *m, struct hawk_io *io);
+void hawk_submit_next(struct hawk_mem *m, struct hawk_io *io);
 
 /* ---- CPU time of a stretch of code ---- */
 

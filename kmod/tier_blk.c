@@ -41,7 +41,7 @@ static int hawk_blk_flock(struct file *file, int type)
 static void hawk_blk_release(struct hawk_mem *m)
 {
 	hawk_submit_stop(m);
-	hawk_pool_stop(m);
+	hawk_pool_stop(m);	/* the last commit may still fail, which health is told */
 	hawk_health_stop(m);
 	if (!m->file)
 		return;
