@@ -79,6 +79,31 @@ static int send_message(int sock, const struct message *m, int fd)
 	return hawk_fail(-EPIPE, "hand-off: the peer is gone");
 }
 
+/*
+ * The descriptor that came with a message, or -1.  More than one are closed: the kernel
+ * hands over as many as there is room for, and alignment makes room for two.
+ */
+static int take_fd(struct msghdr *msg)
+{
+	struct cmsghdr *h;
+	int fd = -1, got;
+	size_t i, n;
+
+	for (h = CMSG_FIRSTHDR(msg); h; h = CMSG_NXTHDR(msg, h)) {
+		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(got);
+		for (i = 0; i < n; i++) {
+			memcpy(&got, CMSG_DATA(h) + i * sizeof(got), sizeof(got));
+			if (n == 1 && fd < 0)
+				fd = got;
+			else
+				close(got);
+		}
+	}
+	return fd;
+}
+
 /* @fd: out, a descriptor that came with it, or -1. */
 static int receive_message(int sock, struct message *m, int *fd)
 {
@@ -88,7 +113,6 @@ static int receive_message(int sock, struct message *m, int *fd)
 		.msg_iov = &iov, .msg_iovlen = 1,
 		.msg_control = control, .msg_controllen = sizeof(control),
 	};
-	struct cmsghdr *h;
 	ssize_t n;
 
 	*fd = -1;
@@ -101,10 +125,7 @@ static int receive_message(int sock, struct message *m, int *fd)
 		return hawk_fail(-errno, "hand-off: hearing from the peer");
 	if (n <= 0)
 		return hawk_fail(-EPIPE, "hand-off: the peer is gone");
-	h = CMSG_FIRSTHDR(&msg);
-	if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS &&
-	    h->cmsg_len == CMSG_LEN(sizeof(*fd)))
-		memcpy(fd, CMSG_DATA(h), sizeof(*fd));
+	*fd = take_fd(&msg);
 	if (n == sizeof(*m) && m->magic == MAGIC && !m->reserved)
 		return 0;
 	if (*fd >= 0)

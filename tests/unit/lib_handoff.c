@@ -368,21 +368,26 @@ static void wrong_space(void **state)
 	close_all(&c);
 }
 
-static int send_fd(int sock, const void *bytes, size_t len, int fd)
+static int send_fds(int sock, const void *bytes, size_t len, const int *fd, size_t n)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(fd))] = { 0 };
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(4 * sizeof(*fd))] = { 0 };
 	struct iovec iov = { .iov_base = (void *)bytes, .iov_len = len };
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = sizeof(control),
+		.msg_control = control, .msg_controllen = CMSG_SPACE(n * sizeof(*fd)),
 	};
 	struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
 
 	h->cmsg_level = SOL_SOCKET;
 	h->cmsg_type = SCM_RIGHTS;
-	h->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(h), &fd, sizeof(fd));
+	h->cmsg_len = CMSG_LEN(n * sizeof(*fd));
+	memcpy(CMSG_DATA(h), fd, n * sizeof(*fd));
 	return sendmsg(sock, &msg, 0) == (ssize_t)len ? 0 : -1;
+}
+
+static int send_fd(int sock, const void *bytes, size_t len, int fd)
+{
+	return send_fds(sock, bytes, len, &fd, 1);
 }
 
 static int lowest_fd(void)
@@ -397,7 +402,9 @@ static int lowest_fd(void)
 static void strangers(void **state)
 {
 	static const uint8_t noise[64] = { 0x68, 0x61, 0x77, 0x6b, 9 };
+	static const int more[4] = { 0, 1, 2, 0 };
 	struct context c;
+	size_t n;
 	struct hawk_kv *kv;
 	uint32_t seq;
 	int fd;
@@ -411,6 +418,10 @@ static void strangers(void **state)
 	assert_int_equal(hawk_seq_take(c.f.kv, c.sock[1], 0, &seq), -EPROTO);
 	assert_int_equal(send_fd(c.sock[0], noise, 7, 0), 0);
 	assert_int_equal(hawk_kv_take(c.f.h, c.sock[1], &kv), -EPROTO);
+	for (n = 2; n <= 4; n++) {
+		assert_int_equal(send_fds(c.sock[0], noise, 32, more, n), 0);
+		assert_int_equal(hawk_kv_take(c.f.h, c.sock[1], &kv), -EPROTO);
+	}
 	assert_int_equal(write(c.sock[1], "no", 2), 2);
 	assert_int_equal(hawk_seq_give(c.f.kv, c.sock[0], c.seq, 0), -EPROTO);
 	assert_int_equal(lowest_fd(), fd);
