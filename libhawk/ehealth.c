@@ -63,11 +63,12 @@ void flash_failed(struct etier *t, bool write, s32 err)
 					HAWK_FAULT_READ, now_ns()), err);
 }
 
-/* flash_out() - a request to flash begins */
+/* flash_out() - a request to flash begins; who sees it under way sees since when */
 void flash_out(struct etier *t)
 {
-	if (!__atomic_fetch_add(&t->out, 1, __ATOMIC_RELAXED))
+	if (!hawk_load(&t->out))
 		hawk_store(&t->out_since, now_ns());
+	__atomic_fetch_add(&t->out, 1, __ATOMIC_RELEASE);
 }
 
 /* flash_back() - it has ended, whichever way */
@@ -84,8 +85,10 @@ void flash_watch(struct embed *e)
 	struct etier *t;
 
 	for (t = e->tier; t < e->tier + HAWK_TIERS_MAX; t++) {
+		if (!hawk_load_acquire(&t->out))
+			continue;
 		since = hawk_load(&t->out_since);
-		if (hawk_load(&t->out) && now > since && now - since > STALL_NS)
+		if (now > since && now - since > STALL_NS)
 			told(t, hawk_tier_fault(e->engine, (u32)(t - e->tier), HAWK_FAULT_STALL,
 						now), -ETIME);
 	}
