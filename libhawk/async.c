@@ -240,7 +240,7 @@ int movers_start(struct embed *e)
 	int ret;
 
 	while (e->nmovers < EMBED_MOVERS) {
-		ret = -pthread_create(&e->mover[e->nmovers], NULL, mover, e);
+		ret = ethread_start(&e->mover[e->nmovers], mover, e);
 		if (ret)
 			return hawk_fail(ret, "starting a thread for asynchronous batches");
 		e->nmovers++;

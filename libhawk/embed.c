@@ -2,6 +2,7 @@
 /*
  * embed.c - the embedded backend: opening and closing the device
  */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,18 +57,36 @@ static void end_named(struct embed *e)
 	}
 }
 
+/**
+ * ethread_start() - a thread of ours
+ *
+ * Signals are the application's: none may come to a thread that it does not know of.
+ * Return: 0 or a negative errno.
+ */
+int ethread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
+{
+	sigset_t all, old;
+	int ret;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = -pthread_create(thread, NULL, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return ret;
+}
+
 static void embed_free(struct embed *e)
 {
 	unsigned int t;
 
 	estray_stop(e);
-	eio_free_all(e);
 	for (t = 0; t < HAWK_TIERS_MAX; t++) {
 		if (e->tier[t].kind)
 			embed_tier_free(&e->tier[t]);
 		pthread_mutex_destroy(&e->tier[t].lock);
 		pthread_mutex_destroy(&e->tier[t].commit_lock);
 	}
+	eio_free_all(e);	/* the drives' threads, which may just be letting go of one, are gone */
 	hawk_engine_destroy(e->engine);
 	wait_fini(e);
 	pthread_mutex_destroy(&e->admin);

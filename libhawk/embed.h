@@ -356,6 +356,9 @@ int embed_phase(struct hawk_kv *kv, struct hawk_phase *ph);
 void promote_note(struct espace *sp);
 u64 promote_all(struct embed *e);
 
+/* embed.c */
+int ethread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg);
+
 /* wait.c */
 u64 now_ns(void);
 int wait_init(struct embed *e);

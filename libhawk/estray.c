@@ -103,7 +103,7 @@ static bool thread_start(struct embed *e)
 	e->stray_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (e->stray_fd < 0)
 		return false;
-	e->stray_run = !pthread_create(&e->stray, NULL, strays, e);
+	e->stray_run = !ethread_start(&e->stray, strays, e);
 	if (!e->stray_run)
 		close(e->stray_fd);
 	return e->stray_run;

@@ -108,7 +108,7 @@ static struct ework *ework_new(void)
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->cond, NULL);
 	while (w->nthreads < EWORK_THREADS &&
-	       !pthread_create(&w->thread[w->nthreads], NULL, worker, w))
+	       !ethread_start(&w->thread[w->nthreads], worker, w))
 		w->nthreads++;
 	return w;
 }

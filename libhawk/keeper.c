@@ -161,7 +161,7 @@ void keeper_due(void *e)
 
 int keeper_start(struct embed *e)
 {
-	int ret = -pthread_create(&e->keeper, NULL, keeper, e);
+	int ret = ethread_start(&e->keeper, keeper, e);
 
 	return ret ? hawk_fail(ret, "starting the keeper thread") : 0;
 }

@@ -5,9 +5,12 @@
  * Each thread owns a range of block numbers, so it knows what must be there; the
  * threads share frames, flash and, in the second test, every block.
  */
+#include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "libfixture.h"
 
@@ -174,12 +177,53 @@ static void translate_races(void **state)
 	fx_close(&fx);
 }
 
+/* Signals that a thread of this process has blocked. */
+static uint64_t blocked_by(const char *tid)
+{
+	unsigned long long mask = 0;
+	char path[64], line[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%.20s/status", tid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f) && sscanf(line, "SigBlk: %llx", &mask) != 1)
+		;
+	fclose(f);
+	return mask;
+}
+
+/* No thread of ours takes a signal of the application's. */
+static void signals_are_the_applications(void **state)
+{
+	struct dirent *d;
+	uint32_t n = 0;
+	DIR *dir;
+
+	(void)state;
+	fx_open(&fx, 4 * MIB, 8 * MIB);
+	assert_int_equal(hawk_ring_open(fx.kv, 64, -1), 0);
+	dir = opendir("/proc/self/task");
+	assert_non_null(dir);
+	while ((d = readdir(dir))) {
+		if (d->d_name[0] == '.' || atoi(d->d_name) == getpid())
+			continue;
+		n++;
+		assert_true(blocked_by(d->d_name) & 1ull << (SIGTERM - 1));
+		assert_true(blocked_by(d->d_name) & 1ull << (SIGUSR1 - 1));
+	}
+	closedir(dir);
+	assert_true(n || fx.dev);
+	fx_close(&fx);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranges),
 		cmocka_unit_test(contended),
 		cmocka_unit_test(translate_races),
+		cmocka_unit_test(signals_are_the_applications),
 	};
 	const char *env = getenv("HAWK_SEED");
 
