@@ -5,9 +5,11 @@
  * core/health.h is told how transfers of flash tiers end, and decides what a drive still
  * gets.  Here is what only the host can see:
  *
- *	a stall		transfers are under way and none has ended for HAWK_STALL_MS.  Who
- *			waits with a deadline gives up then (job.c, gather_io.c); the
- *			transfers stay out, and so do their frames and buffers until they end
+ *	a stall		transfers are under way and none has ended from one look to the
+ *			next, HAWK_STALL_LOOKS times: by looks, not by the clock, since a
+ *			virtual machine may stand still itself.  Who waits with a deadline
+ *			gives up then (job.c, gather_io.c); the transfers stay out, and so
+ *			do their frames and buffers until they end
  *	a lost drive	a transfer failed and the kernel has given up the disk: the tier
  *			ends like any other whose memory is lost (hawk_mem_lost())
  *
@@ -21,8 +23,8 @@
 #include <linux/blkdev.h>
 #include <linux/ktime.h>
 
-#define HAWK_WATCH_MS	1000
-#define HAWK_STALL_MS	2000
+#define HAWK_WATCH_MS		1000
+#define HAWK_STALL_LOOKS	2
 
 /* The disk under a device or file; NULL: there are several, or none. */
 static struct gendisk *hawk_health_disk(const struct hawk_mem *m)
@@ -57,6 +59,16 @@ static void hawk_health_tell(struct hawk_mem *m, enum hawk_health_change change,
 		pr_info("tier %u (%pD4) takes blocks again\n", m->id, m->file);
 }
 
+/* Have transfers been under way for long, and none of them has ended? */
+static bool hawk_health_stalls(struct hawk_watch *w)
+{
+	u64 since = READ_ONCE(w->since);
+
+	w->looks = since == w->seen ? w->looks + 1 : 0;
+	w->seen = since;
+	return w->looks >= HAWK_STALL_LOOKS;
+}
+
 static void hawk_health_watch(struct work_struct *work)
 {
 	struct hawk_mem *m = container_of(to_delayed_work(work), struct hawk_mem, watch.work);
@@ -67,7 +79,7 @@ static void hawk_health_watch(struct work_struct *work)
 	}
 	if (!atomic_read(&m->watch.out))
 		return;
-	if (ktime_get_ns() - READ_ONCE(m->watch.since) > (u64)HAWK_STALL_MS * NSEC_PER_MSEC)
+	if (hawk_health_stalls(&m->watch))
 		hawk_health_tell(m, hawk_tier_fault(hawk_dev.engine, m->id, HAWK_FAULT_STALL,
 						    ktime_get_ns()), -ETIME);
 	queue_delayed_work(hawk_dev.batch_wq, &m->watch.work, msecs_to_jiffies(HAWK_WATCH_MS));

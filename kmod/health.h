@@ -14,12 +14,16 @@ struct hawk_mem;
  * struct hawk_watch - of a flash tier
  * @out: transfers under way
  * @since: when the last one ended, or the first of them began, nanoseconds
+ * @seen: @since at the last look; the work's own
+ * @looks: how many found it unchanged, in a row; the work's own
  * @dead: the kernel has given the disk up
  * @work: looks for stalls, and ends what is lost
  */
 struct hawk_watch {
 	atomic_t out;
 	u64 since;
+	u64 seen;
+	u32 looks;
 	bool dead;
 	struct delayed_work work;
 };

@@ -376,8 +376,9 @@ enum hawk_tier_health {
  * @copy_cpu_ns: out, of copies out of the tier to who asked for its blocks
  *
  * A flash tier fails when a write fails, when eight reads in a row do, or when nothing
- * that is under way has ended for two seconds. It gets no block then, but one as a trial
- * after a second, and after ever longer pauses; if that is written it takes blocks again.
+ * that is under way has ended for two to three seconds. It gets no block then, but one as
+ * a trial after a second, and after ever longer pauses; if that is written it takes blocks
+ * again.
  * What it holds is read as ever: a block that cannot be read is a miss from then on.
  */
 struct hawk_tier_info {
