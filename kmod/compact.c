@@ -155,6 +155,21 @@ static int hawk_build_block(struct hawk_build *b, u32 row)
 	return ret;
 }
 
+/*
+ * It is a round with an event: who finds no room meanwhile - the space is growing, or the
+ * last frames are those of the copy - waits for that to end, and then looks again.
+ */
+static int hawk_build_round(struct hawk_build *b, u32 row)
+{
+	int ret;
+
+	hawk_round_begin(b->as);
+	ret = hawk_build_block(b, row);
+	atomic64_inc(&b->as->events);
+	hawk_round_end(b->as);
+	return ret;
+}
+
 /* Nobody wants it any more: it is switched off, or the space is only ours. */
 static bool hawk_compact_stopped(const struct hawk_as *as)
 {
@@ -174,7 +189,7 @@ static int hawk_compact_build(struct hawk_as *as, const struct hawk_compact *c)
 			next.seg = b.seg;
 			next.off = b.off;
 			next.i = i;
-			ret = hawk_compact_stopped(as) ? -ECANCELED : hawk_build_block(&next, row);
+			ret = hawk_compact_stopped(as) ? -ECANCELED : hawk_build_round(&next, row);
 			cond_resched();
 		}
 		if (ret)
@@ -246,6 +261,7 @@ static bool hawk_compact_space(struct hawk_as *as)
 /*
  * One worker looks after all spaces: each has its turn, and what a space wants done
  * without end (its sequences change all the time) does not keep it from the others.
+ * What an operation drops is that one's to give back and to count, before it returns.
  * Return: whether more is left for the next turn.
  */
 static bool hawk_tidy_space(struct hawk_as *as)
@@ -253,7 +269,8 @@ static bool hawk_tidy_space(struct hawk_as *as)
 	bool more = false;
 	u32 frames = 0;
 
-	hawk_seq_reap_some(as, HAWK_TURN_REAP, &frames);
+	if (!atomic_read(&as->seq_ops))
+		hawk_seq_reap_some(as, HAWK_TURN_REAP, &frames);
 	if (xchg(&as->untidy, false) && hawk_compact_space(as)) {
 		WRITE_ONCE(as->untidy, true);
 		more = true;

@@ -338,8 +338,7 @@ void hawk_stats_show(struct seq_file *m);
  * @uid: owner
  * @gid: group
  * @mode: permission bits of a named space; guarded by hawk_device.lock
- * @making: its maker is not done: it has its name, but nobody attaches it; guarded by
- *	hawk_device.lock
+ * @making: it has its name, but nobody attaches it yet; guarded by hawk_device.lock
  * @finding: its maker looks for its blocks in pools: no walk meets it; guarded by
  *	hawk_device.spaces_lock
  * @find_stop: he is to stop, as a tier has to go
@@ -375,9 +374,9 @@ void hawk_stats_show(struct seq_file *m);
  * @active: moves in flight plus rounds that may yet start some
  * @phase_until: its runtime says that prefill runs so long, nanoseconds; 0: it does not
  * @untidy: sequences have given something up: compact.c has to look
+ * @seq_ops: operations on sequences under way, which give back what they have dropped
  * @stats: counters and histograms
- * @exports: its exports, id -> struct hawk_dmabuf (export.c); an entry holds no
- *	reference
+ * @exports: its exports, id -> struct hawk_dmabuf (export.c), not referenced
  * @export_next: where the search for a free id goes on
  */
 struct hawk_as {
@@ -417,6 +416,7 @@ struct hawk_as {
 	atomic_t active;
 	u64 phase_until;
 	bool untidy;
+	atomic_t seq_ops;
 	struct hawk_as_stats stats;
 	struct xarray exports;
 	u32 export_next;

@@ -109,10 +109,12 @@ static void hawk_seq_one(struct hawk_file *f, struct hawk_seq_op *op, u32 *last)
 	struct hawk_as *as = f->as;
 
 	hawk_seq_resolve(op, *last);
+	atomic_inc(&as->seq_ops);
 	hawk_seq_try(f, op);
 	*last = op->status && hawk_seq_makes(op) ? HAWK_SEQ_LAST : op->seq;
 	if (!hawk_seq_reap_all(as, &op->frames) || (!op->status && hawk_seq_leaves(op)))
 		hawk_tidy_soon(as);
+	atomic_dec(&as->seq_ops);
 	if (op->status)
 		op->frames = 0;	/* they were others' */
 	trace_hawk_seq(as->id, op);
