@@ -109,8 +109,9 @@ int hawk_ioc_phase(struct hawk_file *f, void *data)
 	if (ret)
 		return ret;
 	WRITE_ONCE(f->as->phase_until, arg->flags & HAWK_PHASE_PREFILL ? arg->until_ns : 0);
+	/* who says so all the time does not make it run more often */
 	if (arg->flags & HAWK_PHASE_PREFILL)
-		mod_delayed_work(hawk_dev.batch_wq, &hawk_promote_later, 0);
+		queue_delayed_work(hawk_dev.batch_wq, &hawk_promote_later, 0);
 	return 0;
 }
 
