@@ -197,22 +197,28 @@ static void hawk_job_unblock(struct hawk_job *job, u64 max)
 /*
  * There was no room.  A chunk may be on its way: that of a space that has ended, or
  * one taken from a space that has more.  As long as one comes it is worth the wait.
+ * Return: 0; -ERESTARTSYS: a signal, which says nothing of whether one does.
  */
-static void hawk_job_settle(struct hawk_job *job)
+static int hawk_job_settle(struct hawk_job *job)
 {
 	ktime_t timeout = hawk_job_timeout(job);
+	int ret = -ETIME;
 
 	job->settle = false;
 	if (atomic64_read(&job->as->claims) == job->claims)
 		hawk_reclaim_want(job->as);
-	/* A signal and the deadline are looked at where the job waits for moves. */
-	if (timeout > 0 &&
-	    !wait_event_interruptible_hrtimeout(job->as->wait,
-						!READ_ONCE(job->as->starved_tiers) ||
-						hawk_job_stopped(job), timeout))
+	/* The deadline is looked at where the job waits for moves. */
+	if (timeout > 0)
+		ret = wait_event_interruptible_hrtimeout(job->as->wait,
+							 !READ_ONCE(job->as->starved_tiers) ||
+							 hawk_job_stopped(job), timeout);
+	if (ret == -ERESTARTSYS)
+		return ret;
+	if (!ret)
 		hawk_as_settle(job->as);
 	job->settled = atomic64_read(&job->as->claims) == job->claims;
 	hawk_job_unblock(job, U64_MAX);
+	return 0;
 }
 
 /*
@@ -279,11 +285,13 @@ static int hawk_job_run_rounds(struct hawk_job *job)
 		if (!job->pending)
 			return 0;
 		if (job->settle) {
-			hawk_job_settle(job);
+			ret = hawk_job_settle(job);
 			all = true;
-			continue;
+			if (!ret)
+				continue;
+		} else {
+			ret = hawk_job_wait(job, events);
 		}
-		ret = hawk_job_wait(job, events);
 		if (ret == HAWK_STALLED && !all)
 			ret = 0;	/* look at every one before that is believed */
 		if (ret) {
