@@ -522,14 +522,20 @@ static u64 dram_allowed(struct hawk_pace *p, struct hawk_delivery *d, u64 unit, 
 	return d->tokens;
 }
 
+/* The link is its bottleneck, as DRAM that it held up lately shows. */
+static bool capped(const struct hawk_pace *p, const struct hawk_delivery *d)
+{
+	return d->left[HAWK_PACE_DRAM] && d->capped_at &&
+	       p->now - d->capped_at <= 2 * HAWK_PACE_WINDOW_NS;
+}
+
 /* Bytes of flash that may be asked for while the link is the bottleneck. */
 static u64 flash_allowed(const struct hawk_pace *p, const struct hawk_delivery *d, u64 unit)
 {
 	u64 done = d->load.dram - d->left[HAWK_PACE_DRAM], got = d->flash - d->left[HAWK_PACE_FLASH];
 	u64 max;
 
-	if (!d->left[HAWK_PACE_DRAM] || !d->capped_at ||
-	    p->now - d->capped_at > 2 * HAWK_PACE_WINDOW_NS)
+	if (!capped(p, d))
 		return HAWK_FX_MAX;
 	max = hawk_fx_mul(hawk_fx_ratio(done, d->load.dram), d->flash);
 	max = add(max, most(d->flash >> LEAD_SHIFT, unit));
@@ -584,13 +590,14 @@ static struct hawk_meter *meter_of(struct hawk_pace *p, u32 kind, u32 tier)
 /*
  * @d got @got of @ask that it could use, of @left: does it want more than the link takes?
  * Copies that keep to the pace of flash do not, nor reads that have enough before them in
- * the drives' queues.
+ * the drives' queues, or wait for others there.
  */
-static bool is_link_short(const struct hawk_pace *p, u32 kind, u64 unit, u64 left, u64 ask, u64 got)
+static bool is_link_short(const struct hawk_pace *p, const struct hawk_delivery *d, u32 kind,
+			  u64 unit, u64 left, u64 ask, u64 got)
 {
-	if (got >= ask && (ask >= left || kind == HAWK_PACE_DRAM))
-		return false;
-	return kind == HAWK_PACE_DRAM || ask < left || flash_room(p, unit) >= unit;
+	if (got < ask)
+		return kind == HAWK_PACE_DRAM || flash_room(p, unit) >= unit;
+	return kind == HAWK_PACE_FLASH && ask < left && capped(p, d);
 }
 
 /* Whatever is under way may wait for the link, too. */
@@ -639,7 +646,7 @@ u64 hawk_pace_take(struct hawk_pace *p, struct hawk_delivery *d, u32 kind, u32 t
 	got = whole(ask, unit);
 	if (got && has_cap(p, d))
 		got = link_take(p, d, kind, unit, got, held_back(d, kind) ? got : most_left, wait_ns);
-	if (has_cap(p, d) && is_link_short(p, kind, unit, whole(left, unit), whole(ask, unit), got))
+	if (has_cap(p, d) && is_link_short(p, d, kind, unit, whole(left, unit), whole(ask, unit), got))
 		link_short(p);
 	if (left)
 		note_wait(d, kind, got, whole(ask, unit), now);
