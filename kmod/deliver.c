@@ -118,7 +118,8 @@ void hawk_deliver_end(struct hawk_deliver *v)
 /* Memory behind an accelerator's link. */
 static bool hawk_deliver_link(const struct hawk_mem *m)
 {
-	return m->kind == HAWK_TIER_MODEL || m->kind == HAWK_TIER_DMABUF;
+	return m->kind == HAWK_TIER_MODEL || m->kind == HAWK_TIER_DMABUF ||
+	       m->kind == HAWK_TIER_BAR;
 }
 
 static void hawk_deliver_terms(const struct hawk_job *job, struct hawk_pace_load *load)

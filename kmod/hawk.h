@@ -149,6 +149,8 @@ void hawk_dev_lock(void);
  *	lead to it, look only for what holds pages for long.  NULL for kinds without
  *	pages
  * @page: the page at byte offset @off; NULL for kinds without pages
+ * @pfn: of a kind without pages whose memory the CPU can map: the page frame number at
+ *	byte offset @off, to be mapped write-combining
  * @submit: start the I/O of a move from or to this tier; ends in
  *	hawk_io_end(), maybe before it returns.  May sleep.  NULL for host memory
  * @xfer: move a frame's bytes between offset @off and the pages of @io, into the
@@ -160,6 +162,7 @@ struct hawk_mem_ops {
 	bool (*held)(struct hawk_mem *m, u32 chunk, bool mapped);
 	bool (*clean)(struct hawk_mem *m, u32 chunk);
 	struct page *(*page)(struct hawk_mem *m, u64 off);
+	unsigned long (*pfn)(struct hawk_mem *m, u64 off);
 	void (*submit)(struct hawk_mem *m, struct hawk_io *io);
 	void (*xfer)(struct hawk_mem *m, struct hawk_io *io, u64 off, bool write);
 };
@@ -187,8 +190,8 @@ struct hawk_host_chunk {
  * @pool: what makes it persistent, or NULL (blk)
  * @submit: its submission threads (blk)
  * @data_off: bytes in the file before the first chunk (blk)
- * @provider: the provider's own (model)
- * @provider_ops: what it does (model)
+ * @provider: the provider's own (model, bar)
+ * @provider_ops: what it does (model, bar)
  * @import: the dma-buf (dmabuf)
  * @count: bytes read by reloads and written by evictions, and CPU time, per CPU
  * @io_errors: failed or corrupt transfers
@@ -965,7 +968,7 @@ void hawk_export_revoke_mem(struct hawk_mem *m, bool all, u64 deadline_ns);
 void hawk_export_close(struct hawk_file *f);
 bool hawk_export_lasts(struct hawk_as *as);
 
-/* ---- sequences (seq.c, compact.c) ---- */
+/* ---- sequences (seq.c, compact.c, elastic.c) ---- */
 
 int hawk_ioc_seq(struct hawk_file *f, void *arg);
 int hawk_ioc_seq_map(struct hawk_file *f, void *arg);
@@ -977,9 +980,6 @@ void hawk_tidy_init(void);
 void hawk_tidy_exit(void);
 void hawk_tidy_soon(struct hawk_as *as);
 void hawk_tidy_waiting(struct hawk_as *as);
-
-/* ---- elastic residency (elastic.c) ---- */
-
 int hawk_ioc_elastic(struct hawk_file *f, void *arg);
 void hawk_elastic_work_init(void);
 void hawk_elastic_work_exit(void);

@@ -34,7 +34,7 @@ int hawk_ioc_query(struct hawk_file *f, void *arg)
 		      HAWK_FEAT_STATS_PAGE | HAWK_FEAT_DRAFT | HAWK_FEAT_GATHER | HAWK_FEAT_SLICE |
 		      HAWK_FEAT_TIER_DMABUF | HAWK_FEAT_SEQ | HAWK_FEAT_ELASTIC | HAWK_FEAT_HINT |
 		      HAWK_FEAT_PERSIST | HAWK_FEAT_ADMIT | HAWK_FEAT_PACE |
-		      HAWK_FEAT_PROMOTE | HAWK_FEAT_HEALTH;
+		      HAWK_FEAT_PROMOTE | HAWK_FEAT_HEALTH | HAWK_FEAT_TIER_BAR;
 	q->tiers = 0;
 	hawk_dev_lock();
 	for (t = 0; t < HAWK_TIERS_MAX; t++)

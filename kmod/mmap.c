@@ -5,7 +5,7 @@
  *
  * All are pages that user space maps one by one on first touch.  Frames are
  * ordinary pages on a VM_MIXEDMAP mapping, so that they can be pinned
- * (ibv_reg_mr(), io_uring).  Mappings are not inherited by fork(): the child of
+ * (ibv_reg_mr(), io_uring); those of a PCI BAR have no page and cannot.  Mappings are not inherited by fork(): the child of
  * a client would otherwise hold frames that its parent has given back.
  *
  * A window is as large as what the space may ever own, and a chunk that the space
@@ -39,28 +39,57 @@ static u64 hawk_offset(const struct vm_area_struct *vma, unsigned long addr)
 	return ((u64)vma->vm_pgoff << PAGE_SHIFT) + (addr - vma->vm_start);
 }
 
-/* The page at an mmap offset, NULL if the space owns none, -ENODEV if it is lost. */
-static struct page *hawk_mmap_page(struct hawk_file *f, u64 offset)
+/* What lies at an mmap offset: a page, or a page frame number without one. */
+struct hawk_mapped {
+	struct page *page;
+	unsigned long pfn;
+};
+
+/* Return: 0; -ENOENT: the space owns nothing there; -ENODEV: it is lost. */
+static int hawk_mmap_frame(struct hawk_as *as, u32 tier, u64 off, struct hawk_mapped *at)
+{
+	struct hawk_mem *m = as->mem[tier];
+	u64 pos;
+
+	lockdep_assert_held(&as->map_lock);
+	pos = hawk_frame_off(as->space, tier, off / as->info.block_bytes);
+	if (pos == ~0ull)
+		return -ENOENT;
+	if (READ_ONCE(m->lost))
+		return -ENODEV;
+	pos += off % as->info.block_bytes;
+	if (m->ops->page)
+		at->page = m->ops->page(m, pos);
+	else
+		at->pfn = m->ops->pfn(m, pos);
+	return 0;
+}
+
+static int hawk_mmap_at(struct hawk_file *f, u64 offset, struct hawk_mapped *at)
 {
 	u32 area = offset >> HAWK_AREA_SHIFT;
-	u64 off = offset & HAWK_AREA_MASK, at;
+	u64 off = offset & HAWK_AREA_MASK;
 	struct hawk_as *as = f->as;
-	u32 tier;
+
+	*at = (struct hawk_mapped){ };
 
 	if (area == HAWK_AREA_VTLB)
-		return vmalloc_to_page(as->vtlb + off);
-	if (area == HAWK_AREA_RING)
-		return vmalloc_to_page((void *)f->cq->ring + off);
-	if (area == HAWK_AREA_STATS)
-		return vmalloc_to_page((void *)as->stats.page + off);
-	tier = area - HAWK_AREA_TIER;
-	lockdep_assert_held(&as->map_lock);
-	at = hawk_frame_off(as->space, tier, off / as->info.block_bytes);
-	if (at == ~0ull)
-		return NULL;
-	if (READ_ONCE(as->mem[tier]->lost))
-		return ERR_PTR(-ENODEV);
-	return as->mem[tier]->ops->page(as->mem[tier], at + off % as->info.block_bytes);
+		at->page = vmalloc_to_page(as->vtlb + off);
+	else if (area == HAWK_AREA_RING)
+		at->page = vmalloc_to_page((void *)f->cq->ring + off);
+	else if (area == HAWK_AREA_STATS)
+		at->page = vmalloc_to_page((void *)as->stats.page + off);
+	else
+		return hawk_mmap_frame(as, area - HAWK_AREA_TIER, off, at);
+	return 0;
+}
+
+static vm_fault_t hawk_vm_insert(struct vm_area_struct *vma, unsigned long addr,
+				 const struct hawk_mapped *at)
+{
+	if (at->page)
+		return vmf_insert_page(vma, addr, at->page);
+	return vmf_insert_pfn_prot(vma, addr, at->pfn, pgprot_writecombine(vma->vm_page_prot));
 }
 
 static struct page *hawk_as_void_page(struct hawk_as *as)
@@ -105,14 +134,15 @@ static vm_fault_t hawk_vm_fault_pages(struct vm_fault *vmf, struct hawk_file *f)
 	bool first = true;
 
 	for (; addr < end; addr += PAGE_SIZE, first = false) {
-		struct page *page = hawk_mmap_page(f, hawk_offset(vma, addr));
+		struct hawk_mapped at;
+		int err = hawk_mmap_at(f, hawk_offset(vma, addr), &at);
 		vm_fault_t got;
 
-		if (IS_ERR(page))
-			return first ? VM_FAULT_SIGBUS : ret;
-		if (!page)
+		if (err == -ENOENT)
 			return first ? hawk_vm_fault_void(vmf, f->as) : ret;
-		got = vmf_insert_page(vma, addr, page);
+		if (err)
+			return first ? VM_FAULT_SIGBUS : ret;
+		got = hawk_vm_insert(vma, addr, &at);
 		if (first)
 			ret = got;
 		if (got != VM_FAULT_NOPAGE)
@@ -196,7 +226,7 @@ static u64 hawk_area_bytes(struct hawk_file *f, u32 area)
 	if (area < HAWK_AREA_TIER || area >= HAWK_AREA_TIER + HAWK_TIERS_MAX)
 		return 0;
 	tier = array_index_nospec(area - HAWK_AREA_TIER, HAWK_TIERS_MAX);
-	if (!as->mem[tier] || !as->mem[tier]->ops->page)
+	if (!as->mem[tier] || (!as->mem[tier]->ops->page && !as->mem[tier]->ops->pfn))
 		return 0;
 	return (u64)as->info.frames[tier] * as->info.block_bytes;
 }

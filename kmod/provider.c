@@ -79,6 +79,34 @@ static const struct hawk_mem_ops hawk_prov_ops = {
 	.xfer = hawk_prov_xfer,
 };
 
+/* ---- without pages: a BAR ---- */
+
+static unsigned long hawk_bar_pfn(struct hawk_mem *m, u64 off)
+{
+	return m->provider_ops->pfn(m->provider, off);
+}
+
+/* Only page tables lead to it, and they do so no more: nobody outside can hold it. */
+static bool hawk_bar_clean(struct hawk_mem *m, u32 chunk)
+{
+	int ret;
+
+	if (READ_ONCE(m->lost))
+		return true;	/* its bytes are nobody's to reach */
+	ret = m->provider_ops->zero(m->provider, (u64)chunk << HAWK_CHUNK_SHIFT,
+				    HAWK_CHUNK_BYTES);
+	if (ret)
+		hawk_mem_unclean(m, chunk, ret);
+	return !ret;
+}
+
+static const struct hawk_mem_ops hawk_bar_ops = {
+	.release = hawk_prov_release,
+	.clean = hawk_bar_clean,
+	.pfn = hawk_bar_pfn,
+	.xfer = hawk_prov_xfer,
+};
+
 int hawk_provider_add(const struct hawk_provider_ops *ops, void *provider, u64 bytes)
 {
 	struct hawk_mem *m;
@@ -88,7 +116,10 @@ int hawk_provider_add(const struct hawk_provider_ops *ops, void *provider, u64 b
 		return -EINVAL;
 	if (!try_module_get(ops->owner))
 		return -ENODEV;
-	m = hawk_mem_alloc(&hawk_prov_ops, HAWK_TIER_MODEL, hawk_chunks(bytes));
+	if (ops->page)
+		m = hawk_mem_alloc(&hawk_prov_ops, HAWK_TIER_MODEL, hawk_chunks(bytes));
+	else
+		m = hawk_mem_alloc(&hawk_bar_ops, HAWK_TIER_BAR, hawk_chunks(bytes));
 	if (!m) {
 		module_put(ops->owner);
 		return -ENOMEM;
@@ -114,7 +145,7 @@ static struct hawk_mem *hawk_prov_find(const void *provider)
 
 	hawk_dev_lock();
 	for (t = 0; t < HAWK_TIERS_MAX && !m; t++)
-		if (hawk_dev.mem[t] && hawk_dev.mem[t]->kind == HAWK_TIER_MODEL &&
+		if (hawk_dev.mem[t] && hawk_dev.mem[t]->provider_ops &&
 		    hawk_dev.mem[t]->provider == provider)
 			m = hawk_dev.mem[t];
 	if (m)

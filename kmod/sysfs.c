@@ -93,6 +93,7 @@ static ssize_t kind_show(struct kobject *kobj, struct kobj_attribute *attr, char
 		[HAWK_TIER_BLK] = "blk",
 		[HAWK_TIER_DMABUF] = "dmabuf",
 		[HAWK_TIER_MODEL] = "model",
+		[HAWK_TIER_BAR] = "bar",
 	};
 
 	return sysfs_emit(buf, "%s\n", name[to_hawk_mem(kobj)->kind]);

@@ -157,6 +157,7 @@ struct hawk_vtlb_entry {
 #define HAWK_FEAT_PROMOTE	(1ull << 27)	/* HAWK_IOC_PHASE */
 #define HAWK_FEAT_HEALTH	(1ull << 28)	/* hawk_tier_info.health, .out */
 #define HAWK_FEAT_TIER_USER	(1ull << 29)	/* HAWK_TIER_USER */
+#define HAWK_FEAT_TIER_BAR	(1ull << 30)	/* tiers in the memory of PCI devices */
 
 /**
  * struct hawk_query - what this device offers (HAWK_IOC_QUERY)
@@ -188,6 +189,7 @@ enum hawk_tier_kind {
 	HAWK_TIER_DMABUF = 3,	/* memory of another driver, from its dma-buf */
 	HAWK_TIER_MODEL = 4,	/* memory that another module provides */
 	HAWK_TIER_USER = 5,	/* a GPU's, moved by its copy engines; libhawk's embedded device */
+	HAWK_TIER_BAR = 6,	/* memory of a PCI BAR, as HAWK_TIER_MODEL; windows are write-combining */
 };
 
 /**

@@ -58,7 +58,8 @@ int hawk_tier_add(struct hawk_engine *e, u32 kind, u32 chunks, u32 *tier)
 
 	if (!chunks || chunks > 0x7fffffff ||
 	    (kind != HAWK_TIER_HOST && kind != HAWK_TIER_BLK &&
-	     kind != HAWK_TIER_DMABUF && kind != HAWK_TIER_MODEL && kind != HAWK_TIER_USER))
+	     kind != HAWK_TIER_DMABUF && kind != HAWK_TIER_MODEL && kind != HAWK_TIER_USER &&
+	     kind != HAWK_TIER_BAR))
 		return -EINVAL;
 	for (id = 0; id < HAWK_TIERS_MAX; id++)
 		if (!e->tier[id].present)

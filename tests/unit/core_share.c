@@ -549,7 +549,7 @@ static void kinds(void **state)
 	memset(&f, 0, sizeof(f));
 	host_init(&f.h, 1);
 	assert_int_equal(hawk_tier_add(f.h.e, 0, 1, &t), -EINVAL);
-	assert_int_equal(hawk_tier_add(f.h.e, HAWK_TIER_MODEL + 1, 1, &t), -EINVAL);
+	assert_int_equal(hawk_tier_add(f.h.e, HAWK_TIER_BAR + 1, 1, &t), -EINVAL);
 	host_tier(&f.h, HAWK_TIER_DMABUF, 1);
 	host_tier(&f.h, HAWK_TIER_MODEL, 1);
 	host_tier(&f.h, HAWK_TIER_BLK, 1);

@@ -25,7 +25,7 @@ static const struct {
 	{ HAWK_FEAT_EXPORT, "export" },	      { HAWK_FEAT_TIER_MODEL, "tier-model" },
 	{ HAWK_FEAT_STATS_PAGE, "stats-page" }, { HAWK_FEAT_DRAFT, "draft" },
 	{ HAWK_FEAT_GATHER, "gather" },	      { HAWK_FEAT_SLICE, "slice" },
-	{ HAWK_FEAT_TIER_DMABUF, "tier-dmabuf" },
+	{ HAWK_FEAT_TIER_DMABUF, "tier-dmabuf" }, { HAWK_FEAT_TIER_BAR, "tier-bar" },
 	{ HAWK_FEAT_PERSIST, "persist" },
 	{ HAWK_FEAT_PACE, "pace" },	      { HAWK_FEAT_PROMOTE, "promote" },
 	{ HAWK_FEAT_HEALTH, "health" },
@@ -107,6 +107,7 @@ static const char *kind_name(__u32 kind)
 		[HAWK_TIER_DMABUF] = "dmabuf",
 		[HAWK_TIER_MODEL] = "model",
 		[HAWK_TIER_USER] = "user",
+		[HAWK_TIER_BAR] = "bar",
 	};
 
 	return kind && kind < sizeof(name) / sizeof(name[0]) ? name[kind] : "?";
