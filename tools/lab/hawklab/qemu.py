@@ -23,15 +23,48 @@ def size_bytes(text):
     return int(match[1]) * UNITS[match[2]]
 
 
-def numa(cpus, mem):
+LOW_MAX = 2 << 30      # of memory below 4 GiB, where q35 has its holes; the rest is above
+HIGH = 4 << 30
+
+
+def nodes(mem):
+    """Bytes of the two NUMA nodes."""
+    return mem - mem // 2, mem // 2
+
+
+def memory_pieces(mem):
+    """(node, offset in the node, guest address, bytes) of all memory, piece by piece."""
+    low = mem if mem < 0xB0000000 else LOW_MAX
+    pieces, at = [], 0
+    for node, size in enumerate(nodes(mem)):
+        below = max(0, min(size, low - at))
+        if below:
+            pieces.append((node, 0, at, below))
+        if size > below:
+            pieces.append((node, below, HIGH + at + below - low, size - below))
+        at += size
+    return pieces
+
+
+def numa(cpus, mem, mem_fds):
     """Two nodes with half the memory and the CPUs each; of one CPU, node 0 has it."""
-    half, first = mem // 2, (cpus + 1) // 2
+    first = (cpus + 1) // 2
     args = ["-smp", f"{cpus},sockets=1,cores={cpus}", "-m", f"{mem >> 20}M"]
-    for node, size, lo, hi in ((0, mem - half, 0, first - 1), (1, half, first, cpus - 1)):
+    for node, lo, hi in ((0, 0, first - 1), (1, first, cpus - 1)):
         span = f",cpus={lo}-{hi}" if lo <= hi else ""
-        args += ["-object", f"memory-backend-ram,id=mem{node},size={size}",
+        kind = "memory-backend-ram" if not mem_fds else \
+            f"memory-backend-file,share=on,mem-path=/proc/self/fd/{mem_fds[node]}"
+        args += ["-object", f"{kind},id=mem{node},size={nodes(mem)[node]}",
                  "-numa", f"node,nodeid={node},memdev=mem{node}{span}"]
     return args
+
+
+def npu(fd, monitor):
+    """Behind a port of its own, so that it can be pulled by the monitor, which its model has."""
+    return ["-chardev", f"socket,id=npu,fd={fd}",
+            "-chardev", f"socket,id=monitor,fd={monitor}", "-mon", "monitor,mode=control",
+            "-device", "pcie-root-port,id=npu-port,chassis=1",
+            "-device", "ivshmem-doorbell,id=npu,chardev=npu,vectors=2,bus=npu-port"]
 
 
 def nvme(fd, log_fd, read_bps, write_bps):
@@ -83,7 +116,7 @@ def ports(fds, shell):
 
 def command(kernel, accel, opts, fds):
     """The command line; fds holds the descriptors QEMU inherits (initrd, log, nvme, nvme_log
-    if the drive's writes are logged, ports)."""
+    if the drive's writes are logged, mem and npu if there is one, ports)."""
     qemu = shutil.which("qemu-system-x86_64")
     if not qemu:
         raise LabError("qemu-system-x86_64 is missing; run tools/setup/install-deps lab")
@@ -94,11 +127,13 @@ def command(kernel, accel, opts, fds):
             "-kernel", str(kernel.image), "-initrd", f"/proc/self/fd/{fds['initrd']}",
             "-append", append, "-chardev", f"file,id=log,path=/proc/self/fd/{fds['log']}",
             "-serial", "chardev:log", "-device", "virtio-rng-pci"]
-    args += numa(opts.cpus, size_bytes(opts.mem))
+    args += numa(opts.cpus, size_bytes(opts.mem), fds.get("mem"))
     args += nvme(fds["nvme"], fds.get("nvme_log"), size_bytes(opts.nvme_bps), size_bytes(opts.nvme_write_bps))
     args += share("hostroot", "/", readonly=True)
     if opts.link:
         args += link(opts.link)
+    if "npu" in fds:
+        args += npu(*fds["npu"])
     if opts.out:
         args += share("hostout", opts.out, readonly=False)
     return args + ports(fds["ports"], opts.shell)

@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections import namedtuple
 
-from . import LabError, initramfs, logcheck, qemu
+from . import LabError, initramfs, logcheck, npu, qemu
 from .paths import LAB_DIR
 
 EXIT_LOG = 123          # --check-log found something
@@ -65,7 +65,8 @@ class Guest:
         self.mark = f"hawk-lab: start {secrets.token_hex(8)}"
         self.end = f"hawk-lab-end-{secrets.token_hex(16)}"
         self.files = []
-        self.process = None
+        self.process = self.npu = None
+        self.npu_far = []
         self.status_text = b""
         self.up_at = None
 
@@ -88,6 +89,9 @@ class Guest:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        if self.npu:
+            self.npu.terminate()
+            self.npu.wait()
         for item in self.files:
             item.close()
         self.files = []
@@ -106,8 +110,11 @@ class Guest:
                "ports": {name: sock.fileno() for name, sock in far.items()}}
         if self.opts.nvme_log:
             fds["nvme_log"] = self.keep(open(self.opts.nvme_log, "w+b", buffering=0)).fileno()
+        if self.opts.npu:
+            self.start_npu(fds)
         cmd = qemu.command(self.kernel, self.accel, self.opts, fds)
-        inherit = [fd for name, fd in fds.items() if name != "ports"] + [*fds["ports"].values()]
+        inherit = [fd for name, fd in fds.items() if name not in ("ports", "mem", "npu")]
+        inherit += [*fds["ports"].values(), *fds.get("mem", []), *fds.get("npu", [])]
         parent = os.getpid()
         self.qemu_err = self.keep(tempfile.TemporaryFile(prefix="hawk-lab-"))
         self.process = subprocess.Popen(
@@ -115,8 +122,21 @@ class Guest:
             stdin=None if self.opts.shell else subprocess.DEVNULL,
             stdout=None if self.opts.shell else self.qemu_err, stderr=self.qemu_err,
             preexec_fn=lambda: die_with(parent))
-        for sock in far.values():
+        for sock in [*far.values(), *self.npu_far]:
             sock.close()
+
+    def start_npu(self, fds):
+        """The model of an NPU, which reaches the guest's memory; it ends with QEMU."""
+        mem = qemu.size_bytes(self.opts.mem)
+        (near, far), (ours, monitor) = socket.socketpair(), socket.socketpair()
+        self.npu_far = [near, far, ours, monitor]
+        backing = [self.keep(npu.memory(size)) for size in qemu.nodes(mem)]
+        fds["mem"], fds["npu"] = [item.fileno() for item in backing], \
+            [far.fileno(), monitor.fileno()]
+        parent = os.getpid()
+        self.npu = npu.start(self.opts.npu, near.fileno(), ours.fileno(), fds["mem"],
+                             qemu.memory_pieces(mem), self.opts.npu_args,
+                             lambda: die_with(parent))
 
     def drive(self):
         """What is behind /dev/nvme0n1."""
