@@ -3,8 +3,9 @@
  * slot.c - the device is pulled out of its slot
  *
  * By QEMU's monitor (QMP): the guest is asked to let the device go, and QEMU takes it
- * away when it has.  It is not put back: a device that is added anew with the chardev of
- * one that QEMU has not quite let go of has crashed QEMU 7.2.
+ * away when it has.  The driver survives that; QEMU 7.2 may not: it has crashed soon after
+ * it let an ivshmem-doorbell go.  So this is for use by hand, and tests remove the device
+ * by sysfs.
  */
 #include <string.h>
 #include <unistd.h>

@@ -20,6 +20,7 @@ import tap  # noqa: E402
 
 TOP = HERE.parents[1]
 UAPI = TOP / "uapi/hawk.h"
+NPU = [TOP / "uapi/hawk_npu.h", TOP / "uapi/hawk_npu_fw.h"]
 API = sorted((TOP / "libhawk/include/hawk").glob("*.h"))
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
 COMPILERS = {"gcc": "g++", "clang": "clang++"}
@@ -74,7 +75,7 @@ def alone(header, languages):
 
 def structures():
     """The ABI's structures, and their lines that are no member of a fixed width."""
-    text = re.sub(r"/\*.*?\*/", "", UAPI.read_text(), flags=re.S)
+    text = re.sub(r"/\*.*?\*/", "", "".join(h.read_text() for h in [UAPI, *NPU]), flags=re.S)
     found = dict(STRUCT.findall(text))
     return set(found), [f"{name}: {line.strip()}" for name, body in found.items()
                         for line in body.splitlines() if line.strip() and not MEMBER.match(line)]
@@ -89,12 +90,14 @@ def layout():
 def padding():
     """Padding would carry bytes of the kernel's stack to user space, or break 32-bit callers."""
     for width, flags in WIDTHS.items():
-        run = compile_text(f'#include "{UAPI}"\n', "-x", "c", "-Wpadded", "-Werror",
+        text = "".join(f'#include "{header}"\n' for header in [UAPI, *NPU])
+        run = compile_text(text, "-x", "c", "-Wpadded", "-Werror",
                            "-fsyntax-only", *flags)
         t.ok(run.returncode == 0, f"no structure has hidden padding, {width}", run.stderr)
 
 
-alone(UAPI, OLD_LANGUAGES | LANGUAGES)
+for uapi in [UAPI, *NPU]:
+    alone(uapi, OLD_LANGUAGES | LANGUAGES)
 for api in API:
     alone(api, LANGUAGES)
 layout()

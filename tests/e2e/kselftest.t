@@ -67,7 +67,7 @@ renumber()
 		}'
 }
 
-make -s kselftests >"$tmp/log" 2>&1
+make -s kselftests build/bin/hawk-npu >"$tmp/log" 2>&1
 report $? "the kselftests build" "$tmp/log"
 set -- $(ls build/tests/kselftest/${HAWK_KSELFTESTS:-hawk_*} 2>/dev/null)
 if [ ! -e build/tests/kselftest/hawk_abi32 ]; then
@@ -87,7 +87,7 @@ for kernel in ${HAWK_KERNELS:-6.1 6.12}; do
 	report $? "hawk.ko builds for $kernel" "$tmp/log"
 
 	{
-		tools/lab/hawk-lab run --kernel "$kernel" --rdma --check-log --quiet $append \
+		tools/lab/hawk-lab run --kernel "$kernel" --rdma --npu 16 --check-log --quiet $append \
 			--log "build/kselftest-$kernel.log" --timeout "${HAWK_VM_TIMEOUT:-2400}" --env HAWK_KILL_N="${HAWK_KILL_N:-1000}" -- \
 			sh tests/kselftest/in-guest "$@" 2>&1
 		echo $? >"$tmp/rc"

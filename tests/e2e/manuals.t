@@ -20,7 +20,7 @@ TOP = HERE.parents[1]
 BIN = TOP / "build/bin"
 # Folders with the sources of a program's options
 SOURCES = {"hawkd": "daemon", "hawk-exec": "daemon/exec", "hawkctl": "tools/hawkctl",
-           "hawk-sim": "tools/hawk-sim"}
+           "hawk-sim": "tools/hawk-sim", "hawk-npu": "firmware-models/npu"}
 GUEST_ONLY = "-init"    # scripts that only the lab's VM can run
 LONG_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 GETOPT = re.compile(r'\{ "([a-z-]+)", (?:no|required|optional)_argument')

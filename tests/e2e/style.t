@@ -17,7 +17,8 @@ sys.path[:0] = [str(HERE / "lib"), str(TOP / "tools/lab")]
 import tap  # noqa: E402
 from hawklab import kernels  # noqa: E402
 
-SOURCES = ("kmod/*.[ch]", "kmod/core/*.[ch]", "firmware-models/*.[ch]", "uapi/*.h")
+SOURCES = ("kmod/*.[ch]", "kmod/core/*.[ch]", "kmod/npu/*.[ch]", "firmware-models/*.[ch]",
+           "uapi/*.h")
 # What checkpatch.pl is told not to look for, and why
 IGNORED = {
     "MEMORY_BARRIER": "acquire and release are explained where the member is declared",

@@ -43,6 +43,7 @@ can-build-32 := $(shell echo 'int main(void) { return 0; }' | \
 KSELFTEST_LIBS_hawk_fail_batch := -luring
 KSELFTEST_LIBS_hawk_gather := -pthread
 KSELFTEST_LIBS_hawk_pace := -pthread
+KSELFTEST_LIBS_hawk_npu_ops := -lm
 KSELFTEST_LIBS_hawk_rdma := -libverbs
 KSELFTEST_LIBS_hawk_draft := -pthread
 KSELFTEST_LIBS_hawk_stats := -pthread
