@@ -138,7 +138,7 @@ static unsigned int put(struct hawk_kv *kv, uint32_t from, uint32_t count, uint3
 			uint32_t tier)
 {
 	struct hawk_opts o = { .tier = tier };
-	static __thread uint8_t buf[FX_BLOCK];
+	static __thread _Alignas(8) uint8_t buf[FX_BLOCK];
 	unsigned int done = 0;
 	uint32_t n;
 
@@ -162,7 +162,7 @@ static unsigned int put(struct hawk_kv *kv, uint32_t from, uint32_t count, uint3
 /* Gets block @n by key, and compares its bytes.  Return: status; @tier: where it was. */
 static int get(struct hawk_kv *kv, uint32_t n, uint32_t salt, unsigned int *tier)
 {
-	static __thread uint8_t buf[FX_BLOCK];
+	static __thread _Alignas(8) uint8_t buf[FX_BLOCK];
 	struct hawk_item it = { .flags = HAWK_ITEM_BY_KEY };
 	int ret;
 
@@ -296,7 +296,8 @@ static void test_dmabuf(void **state)
 	struct hawk_item it = { .lid = fx_lid(7) };
 	struct hawk_frame_info where;
 	struct hawk_device dev;
-	uint8_t buf[FX_BLOCK], *p;
+	_Alignas(8) uint8_t buf[FX_BLOCK];
+	uint8_t *p;
 	struct dev d;
 	int fd;
 
@@ -358,7 +359,7 @@ static void test_batch(void **state)
 {
 	static struct hawk_item it[2 * FRAMES];
 	uint32_t n, all = 4 * FRAMES;
-	uint8_t buf[FX_BLOCK];
+	_Alignas(8) uint8_t buf[FX_BLOCK];
 	struct dev d;
 
 	(void)state;
@@ -409,7 +410,7 @@ static void test_gather(void **state)
 static void test_unshare(void **state)
 {
 	struct hawk_item fork, it;
-	uint8_t buf[FX_BLOCK];
+	_Alignas(8) uint8_t buf[FX_BLOCK];
 	struct dev d;
 	uint32_t n;
 
@@ -460,7 +461,7 @@ static void test_damaged(void **state)
 static void test_zeroed(void **state)
 {
 	struct hawk_item it = { .lid = fx_lid(0) };
-	uint8_t buf[FX_BLOCK];
+	_Alignas(8) uint8_t buf[FX_BLOCK];
 	struct dev d;
 	uint32_t n, i;
 
