@@ -20,9 +20,9 @@
  * written as the budget gives per control period plus a share of the credit.  As the
  * distribution of scores does not depend on what was admitted, nothing swings: what the
  * forecast misses ends up in the credit, and that decays with a time constant of
- * HAWK_BUDGET_PAYBACK control periods: a day, as a shorter time would sell what was saved to
- * whoever comes next.  A new budget begins with a quarter of it saved, the share that the
- * default budget of a drive keeps for surges.  As long as all that wants to be written is
+ * HAWK_BUDGET_PAYBACK control periods: most of a day, as a shorter time would sell what was
+ * saved to whoever comes next.  A new budget begins with a quarter of it saved, the share that
+ * the default budget of a drive keeps for surges.  As long as all that wants to be written is
  * less than that the threshold is 0: everything is admitted while the budget has room (but for
  * what is known to be next to worthless, admit.c).
  */
@@ -35,7 +35,7 @@
 #define HAWK_BUDGET_NEAR	16	/* and at most */
 #define HAWK_BUDGET_RECENT	8
 #define HAWK_BUDGET_FADE	64	/* control periods that scores are remembered */
-#define HAWK_BUDGET_PAYBACK	128
+#define HAWK_BUDGET_PAYBACK	96
 #define HAWK_BUDGET_START	4	/* share of the budget that may be used at once */
 
 /* No limit, and nothing is known.  With the lock held, as all here. */

@@ -39,7 +39,7 @@
  */
 #include "priv.h"
 
-#define HAWK_RATE_DRAW		4	/* cases */
+#define HAWK_RATE_DRAW		16	/* cases */
 #define HAWK_RATE_AGE		1024	/* cases after which all counts are halved */
 #define HAWK_RATE_MEMBERS	(1u << 18)	/* the same of members, so that no count overflows */
 #define HAWK_RATE_WORTHLESS	64	/* one of so many comes back: not worth a write */

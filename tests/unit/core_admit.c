@@ -592,7 +592,7 @@ static void worthless(void **state)
 	r->stay_ns = 10 * SECOND;
 	r->away_ns = 100 * SECOND;
 	for (i = 0; i < 4000; i++)
-		hawk_class_left(r, c, 900 * SECOND + i % 16 * SECOND, 1000 * SECOND);
+		hawk_class_left(r, c, 900 * SECOND + i % 64 * SECOND, 1000 * SECOND);
 	assert_false(hawk_class_worthless(r, c, 1001 * SECOND));
 	assert_true(hawk_class_worthless(r, c, 2000 * SECOND));
 	/* of others nothing is known */
@@ -642,7 +642,7 @@ static void hints_are_priors(void **state)
 	assert_true(hawk_class_worth(r, transient, 0) < hawk_class_worth(r, plain, 0) / 4);
 	assert_true(hawk_class_worth(r, persist, 0) > hawk_class_worth(r, plain, 0));
 	assert_false(hawk_class_worthless(r, transient, 0));
-	for (i = 0; i < 32; i++) {
+	for (i = 0; i < 128; i++) {
 		hawk_class_left(r, transient, i * SECOND, i * SECOND);
 		hawk_class_left(r, persist, i * SECOND, i * SECOND);
 		hawk_class_came(r, transient, 1, 0);
