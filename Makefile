@@ -109,7 +109,7 @@ check:
 .PHONY: check-debug
 check-debug:
 	@tools/setup/install-deps build module lab test
-	@$(MAKE) --no-print-directory $(BUILD)/bin/hawkctl
+	@$(MAKE) --no-print-directory $(BUILD)/bin/hawkctl $(BUILD)/tests/pool_fill
 	@tools/lab/build-module --kernel debug >/dev/null
 	@HAWK_KERNELS=debug HAWK_PANIC_ON_WARN=1 HAWK_KILL_N=$${HAWK_KILL_N:-50} \
 		HAWK_VM_TIMEOUT=$${HAWK_VM_TIMEOUT:-3600} \
