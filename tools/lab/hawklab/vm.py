@@ -158,7 +158,7 @@ class Guest:
                "MODULES": self.kernel.modules, "MARK": self.mark, "END": self.end,
                "CWD": os.getcwd(), "OUT": opts.out or "", "RDMA": "1" if opts.rdma else "",
                "LINK": opts.link[0] if opts.link else "",
-               "LEAKS": "1" if opts.check_log else "",
+               "LEAKS": "1" if opts.check_log else "", "SECONDS": int(opts.timeout),
                "KO": opts.ko or "", "KO_ARGS": " ".join(opts.ko_args),
                "SHELL": "1" if opts.shell else "", "ROWS": size.lines, "COLS": size.columns}
         return {"lab": lab, "env": guest_env(opts.env), "argv": opts.argv}
