@@ -6,7 +6,7 @@
  * start until it has run.  Canceling only tells it to stop: its completions come from
  * where they always do, so none is lost and none comes twice.
  */
-#include "hawk.h"
+#include "job.h"
 
 /* It is under way: HAWK_IOC_CANCEL finds it. */
 void hawk_task_begin(struct hawk_file *f, struct hawk_task *task, u64 user_data)

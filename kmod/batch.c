@@ -10,6 +10,7 @@
  */
 #include "hawk.h"
 #include "deliver.h"
+#include "job.h"
 
 #include <linux/ktime.h>
 #include <linux/mm.h>

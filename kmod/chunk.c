@@ -15,6 +15,7 @@
  * that is none of them.
  */
 #include "hawk.h"
+#include "move.h"
 #include "pool.h"
 
 #include <linux/ktime.h>

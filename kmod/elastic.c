@@ -13,7 +13,7 @@
  * round of its own, so that suspend waits for one plan at most (pm.c), and nothing is
  * held between them that the removal of a tier could want.
  */
-#include "hawk.h"
+#include "move.h"
 
 #include <linux/jiffies.h>
 #include <linux/ktime.h>

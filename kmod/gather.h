@@ -5,7 +5,7 @@
 #ifndef HAWK_GATHER_H
 #define HAWK_GATHER_H
 
-#include "hawk.h"
+#include "job.h"
 #include "deliver.h"
 
 struct hawk_gather_call;

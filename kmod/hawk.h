@@ -6,11 +6,11 @@
  * memory (tiers), callers (files, batches), bytes moved (I/O) and an end.
  *
  *	hawk_dev	the device: tiers, spaces
- *	 hawk_mem	memory of one tier
+ *	 hawk_mem	memory of one tier (mem.h)
  *	 hawk_as	an address space: the engine's space and its vTLB
  *	  hawk_file	an open file: its pins, leases, completion ring
- *	   hawk_job	a batch being worked on
- *	    hawk_io	one move of a block, from start to completion
+ *	   hawk_job	a batch being worked on (job.h)
+ *	    hawk_io	one move of a block, from start to completion (move.h)
  *
  * Each refers to the one above it, so nothing ends below something in use.
  * The order of locks is told in README.md.
@@ -20,13 +20,10 @@
 
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/bvec.h>
 #include <linux/fs.h>
 #include <linux/jiffies.h>
-#include <linux/kobject.h>
 #include <linux/kref.h>
 #include <linux/list.h>
-#include <linux/llist.h>
 #include <linux/miscdevice.h>
 #include <linux/mutex.h>
 #include <linux/poll.h>
@@ -41,20 +38,10 @@
 #include "core/core.h"
 #include "core/draft.h"
 #include "core/gather.h"
-#include "health.h"
-#include "provider.h"
+#include "mem.h"
 
-#define HAWK_CHUNK_SHIFT	21
-#define HAWK_CHUNK_ORDER	(HAWK_CHUNK_SHIFT - PAGE_SHIFT)
-#define HAWK_CHUNK_PAGES	(1u << HAWK_CHUNK_ORDER)
-
-struct hawk_mem;
-struct hawk_import;
-struct hawk_deliver;
-struct hawk_pool_file;
-struct hawk_submit_queue;
 struct hawk_io;
-struct io_uring_cmd;
+struct hawk_job;
 
 /* ---- device (main.c) ---- */
 
@@ -136,151 +123,9 @@ extern struct hawk_device hawk_dev;
 
 void hawk_dev_lock(void);
 
-/* ---- memory of a tier (tier.c, tier_host.c, tier_blk.c, tier_dmabuf.c) ---- */
-
-/**
- * struct hawk_mem_ops - what a kind of memory does
- * @release: give the memory back; the tier is in no use
- * @populate: give chunk @chunk its memory, zeroed; 0 or -ENOMEM.  May sleep.  NULL:
- *	chunks always have it
- * @clean: chunk @chunk has left its owner: take its memory away or make it fit for
- *	another; false: not now, somebody outside still holds its pages.  May sleep.
- * @held: does somebody outside hold pages of chunk @chunk?  @mapped: page tables may
- *	lead to it, look only for what holds pages for long.  NULL for kinds without
- *	pages
- * @page: the page at byte offset @off; NULL for kinds without pages
- * @pfn: of a kind without pages whose memory the CPU can map: the page frame number at
- *	byte offset @off, to be mapped write-combining
- * @submit: start the I/O of a move from or to this tier; ends in
- *	hawk_io_end(), maybe before it returns.  May sleep.  NULL for host memory
- * @xfer: move a frame's bytes between offset @off and the pages of @io, into the
- *	memory or out of it; ends as @submit.  NULL: the CPU may do it by @page
- */
-struct hawk_mem_ops {
-	void (*release)(struct hawk_mem *m);
-	int (*populate)(struct hawk_mem *m, u32 chunk);
-	bool (*held)(struct hawk_mem *m, u32 chunk, bool mapped);
-	bool (*clean)(struct hawk_mem *m, u32 chunk);
-	struct page *(*page)(struct hawk_mem *m, u64 off);
-	unsigned long (*pfn)(struct hawk_mem *m, u64 off);
-	void (*submit)(struct hawk_mem *m, struct hawk_io *io);
-	void (*xfer)(struct hawk_mem *m, struct hawk_io *io, u64 off, bool write);
-};
-
-/**
- * struct hawk_host_chunk - pages of one chunk of a host tier, none if it has no owner
- * @base: first page, if the chunk is physically contiguous
- * @table: else its HAWK_CHUNK_PAGES pages
- */
-struct hawk_host_chunk {
-	struct page *base;
-	struct page **table;
-};
-
-/**
- * struct hawk_mem - memory of one tier
- * @kobj: its sysfs folder; owns this structure
- * @ops: what this kind does
- * @id: tier id
- * @kind: enum hawk_tier_kind
- * @node: NUMA node or NUMA_NO_NODE
- * @chunks: capacity in chunks
- * @chunk: pages by chunk (host)
- * @file: device or file (blk)
- * @pool: what makes it persistent, or NULL (blk)
- * @submit: its submission threads (blk)
- * @data_off: bytes in the file before the first chunk (blk)
- * @provider: the provider's own (model, bar)
- * @provider_ops: what it does (model, bar)
- * @import: the dma-buf (dmabuf)
- * @count: bytes read by reloads and written by evictions, and CPU time, per CPU
- * @io_errors: failed or corrupt transfers
- * @exported_bytes: pinned by exports
- * @reclaimed_bytes: taken from spaces that went on living
- * @shrink_pages: pages that the shrinker has asked for and not got yet
- * @ended: spaces with a part in it that are gone, ever; written under hawk_device.lock
- * @lost: the memory is gone by surprise: no transfer, no page of it any more
- * @gone: removed: its id may be another tier's.  Spaces that had a quota in it keep
- *	this structure
- * @released: @ops->release has been called
- * @writeback_permille: clean or free frames wanted per 1024 (sysfs, host)
- * @clean: takes care of chunks that left their owner
- * @unclean: this time it could not zero one; only @clean's
- * @clean_slower: pauses in a row after which that was so, 0: it could; only @clean's
- * @clean_at: when the present pause is over, jiffies, if @clean_slower; only @clean's
- * @watch: for drives that fail (blk)
- */
-struct hawk_mem {
-	struct kobject kobj;
-	const struct hawk_mem_ops *ops;
-	u32 id;
-	u32 kind;
-	s32 node;
-	u32 chunks;
-	struct hawk_host_chunk *chunk;
-	struct file *file;
-	struct hawk_pool_file *pool;
-	struct hawk_submit_queue *submit;
-	u64 data_off;
-	void *provider;
-	const struct hawk_provider_ops *provider_ops;
-	struct hawk_import *import;
-	struct hawk_mem_count __percpu *count;
-	atomic64_t io_errors;
-	atomic64_t exported_bytes;
-	atomic64_t reclaimed_bytes;
-	atomic_long_t shrink_pages;
-	unsigned int ended;
-	bool lost;
-	bool gone;
-	bool released;
-	unsigned int writeback_permille;
-	struct delayed_work clean;
-	bool unclean;
-	int clean_slower;
-	unsigned long clean_at;
-	struct hawk_watch watch;
-};
-
-void hawk_mem_clean_soon(struct hawk_mem *m);
-void hawk_mem_unclean(struct hawk_mem *m, u32 chunk, int err);
-void hawk_mem_remove_all(void);
-struct hawk_mem *hawk_mem_find(u32 tier);
-int hawk_mem_remove(struct hawk_mem *m);
-void hawk_mem_release(struct hawk_mem *m);
-struct hawk_mem *hawk_mem_create_host(const struct hawk_tier_add *arg);
-struct hawk_mem *hawk_mem_create_blk(const struct hawk_tier_add *arg);
-struct hawk_mem *hawk_mem_create_dmabuf(const struct hawk_tier_add *arg);
-struct hawk_mem *hawk_mem_alloc(const struct hawk_mem_ops *ops, u32 kind, u32 chunks);
-int hawk_mem_publish(struct hawk_mem *m);
-int hawk_mem_usage(struct hawk_mem *m, u64 *free_bytes, u64 *quarantine_bytes);
-int hawk_import_init(void);
-void hawk_import_stop(void);
-void hawk_import_exit(void);
-
-struct hawk_mem_count hawk_mem_counted(const struct hawk_mem *m);
-
 /* ---- statistics (stats.c) ---- */
 
 #define HAWK_OPS	(_IOC_NR(HAWK_IOC_TRANSLATE) - _IOC_NR(HAWK_IOC_ALLOC) + 1)
-
-/**
- * struct hawk_mem_count - bytes moved and the CPU time it took, of one CPU
- * @read: by reloads
- * @write: by evictions and writing ahead
- * @submit_ns: transfers given to the drive, nanoseconds
- * @complete_ns: ends of transfers but for @checksum_ns
- * @checksum_ns: checksums of blocks
- * @copy_ns: copies out of the tier to who asked for its blocks
- */
-struct hawk_mem_count {
-	u64 read;
-	u64 write;
-	u64 submit_ns;
-	u64 complete_ns;
-	u64 checksum_ns;
-	u64 copy_ns;
-};
 
 /**
  * struct hawk_as_count - what a space did, of one CPU
@@ -315,7 +160,6 @@ struct hawk_as_stats {
 
 struct hawk_as;
 struct hawk_gather_call;	/* gather.h */
-struct hawk_job;
 struct seq_file;
 
 int hawk_stats_init(struct hawk_as *as);
@@ -630,255 +474,6 @@ int hawk_ioc_tier_admit(struct hawk_file *f, void *arg);
 int hawk_ioc_pin_query(struct hawk_file *f, void *arg);
 int hawk_ioc_cancel(struct hawk_file *f, void *arg);
 int hawk_ioc_gather(struct hawk_file *f, void *data);
-
-/* ---- asynchronous work of a file (async.c) ---- */
-
-/**
- * struct hawk_task - a batch or gather that runs on a work queue and can be canceled
- * @node: in hawk_file.jobs
- * @user_data: by which HAWK_IOC_CANCEL finds it
- * @canceled: told to stop
- */
-struct hawk_task {
-	struct list_head node;
-	u64 user_data;
-	bool canceled;
-};
-
-void hawk_task_begin(struct hawk_file *f, struct hawk_task *task, u64 user_data);
-void hawk_task_end(struct hawk_file *f, struct hawk_task *task);
-
-/* The caller does not want the rest of it any more. */
-static inline bool hawk_task_stopped(const struct hawk_file *f, const struct hawk_task *task)
-{
-	return READ_ONCE(task->canceled) || READ_ONCE(f->closed);
-}
-
-/* ---- batches (batch.c, batch_ops.c, job.c, async.c, uring.c) ---- */
-
-#define HAWK_PLAN_MOVES		64	/* moves gathered before they are started */
-#define HAWK_STEP_WAIT		1	/* a step's answer: look again after a move */
-
-struct hawk_job;
-
-/**
- * struct hawk_batch_op - one of the batch calls
- * @nr: its ioctl's number
- * @flags: HAWK_BATCH_* that it knows
- * @item_flags: HAWK_ITEM_* that it knows
- * @writes: it changes the space: not for read-only files
- * @waits: it may need moves: it has a plan, a deadline and a tier
- * @yields: it needs none, but may wait for importers of revoked exports
- * @arg: items use @arg
- * @step: try item @i; 0, a negative errno (both final) or HAWK_STEP_WAIT
- * @undo: give back the pin of a finished item that its caller will not learn of,
- *	NULL if it takes none
- */
-struct hawk_batch_op {
-	u32 nr;
-	u32 flags;
-	u32 item_flags;
-	bool writes;
-	bool waits;
-	bool yields;
-	bool arg;
-	int (*step)(struct hawk_job *job, u32 i);
-	void (*undo)(struct hawk_job *job, u32 i);
-};
-
-/**
- * struct hawk_item_state - an item of a waiting batch between its steps
- * @node: in hawk_job.todo or .blocked
- * @ready: in hawk_job.ready when the last of its moves has ended
- * @moves: its moves in flight
- * @read_error: result of its own reload or copy if that failed, else 0
- * @ref: its block (lease of a GET by key)
- * @done: it has its final status
- * @leased: @ref is leased
- * @copied: UNSHARE has its new block and waits for the copy
- */
-struct hawk_item_state {
-	struct list_head node;
-	struct llist_node ready;
-	atomic_t moves;
-	int read_error;
-	struct hawk_ref ref;
-	bool done;
-	bool leased;
-	bool copied;
-};
-
-/**
- * struct hawk_asker - on whose behalf the engine makes room, for traces
- * @space: number of the space
- * @pid: process, 0: the device itself
- */
-struct hawk_asker {
-	u64 space;
-	u32 pid;
-};
-
-/**
- * struct hawk_job - a batch being worked on
- * @ref: its runner and the moves that it started
- * @op: what to do with each item
- * @f: caller; an asynchronous job holds a reference
- * @as: caller's space
- * @arg: the call's argument
- * @items: kernel's copy of the items
- * @parent: keys that items with HAWK_ITEM_PARENT point to, NULL if none does
- * @st: state per item, NULL if the call never waits
- * @plan: room for moves, NULL if the call never waits
- * @plan_item: item that each move of @plan is for
- * @asker: caller's space and process; the plan's caller
- * @start: when the call was made, nanoseconds
- * @memlock: RLIMIT_MEMLOCK of the caller, pages
- * @now: time of the present round, nanoseconds
- * @pending: items without final status
- * @limit: PREFIX: items from here on are cut off
- * @posted: asynchronous PREFIX: completions posted so far, in order
- * @todo: items to step, runner only
- * @blocked: items that wait for somebody else's move, runner only
- * @ready: items whose own moves have ended, filled by completions
- * @lease: lease of a LOOKUP under way
- * @settle: an item found no room; chunks on their way are to be waited for
- * @settled: they have been, and none has come since @claims was read: no room is final
- * @claims: hawk_as.claims when the present round began, before anything was looked at
- * @async: results go to the ring
- * @cut: reloads were not begun because of the deadline, a signal, a cancellation
- * @task: how it is told to stop
- * @done: of an asynchronous job: reports its end, called once
- * @uring: io_uring command that it answers, or NULL
- * @work: runs an asynchronous job
- */
-struct hawk_job {
-	struct kref ref;
-	const struct hawk_batch_op *op;
-	struct hawk_file *f;
-	struct hawk_as *as;
-	struct hawk_batch arg;
-	struct hawk_item *items;
-	u8 (*parent)[HAWK_KEY_BYTES];
-	struct hawk_item_state *st;
-	struct hawk_plan plan;
-	u32 *plan_item;
-	struct hawk_asker asker;
-	u64 start;
-	unsigned long memlock;
-	u64 now;
-	u32 pending;
-	u32 limit;
-	u32 posted;
-	struct list_head todo;
-	struct list_head blocked;
-	struct llist_head ready;
-	struct hawk_lease *lease;
-	bool settle;
-	bool settled;
-	s64 claims;
-	bool async;
-	bool cut;
-	struct hawk_task task;
-	void (*done)(struct hawk_job *job);
-	struct io_uring_cmd *uring;
-	struct work_struct work;
-};
-
-/* An all-zero key is no key. */
-static inline const u8 *hawk_item_key(const struct hawk_item *it)
-{
-	return memchr_inv(it->key, 0, HAWK_KEY_BYTES) ? it->key : NULL;
-}
-
-int hawk_batch(struct hawk_file *f, unsigned int nr, struct hawk_batch *arg);
-struct hawk_job *hawk_batch_prepare(struct hawk_file *f, unsigned int nr,
-				    struct hawk_batch *arg);
-int hawk_batch_finish(struct hawk_job *job, struct hawk_batch *arg);
-void hawk_batch_undo(struct hawk_job *job);
-const struct hawk_batch_op *hawk_batch_op(unsigned int nr);
-
-int hawk_job_run(struct hawk_job *job);
-void hawk_job_put(struct hawk_job *job);
-
-void hawk_async_start(struct hawk_job *job, void (*done)(struct hawk_job *job));
-void hawk_async_end(struct hawk_job *job);
-void hawk_async_cancel(struct hawk_job *job);
-int hawk_async_ring(struct hawk_job *job, struct hawk_batch *arg);
-
-/* Its caller does not want the rest of it any more. */
-static inline bool hawk_job_stopped(const struct hawk_job *job)
-{
-	return hawk_task_stopped(job->f, &job->task);
-}
-
-/* ---- moves (move.c) ---- */
-
-/* What a move through staging pages is doing (stage.c). */
-enum hawk_stage {
-	HAWK_STAGE_NONE,	/* it needs none */
-	HAWK_STAGE_FETCH,	/* out of the source frame */
-	HAWK_STAGE_FLASH,	/* from or to flash */
-	HAWK_STAGE_STORE,	/* into the destination frame */
-};
-
-/**
- * struct hawk_io - one move
- * @move: what the engine asked for
- * @as: its space, referenced
- * @job: the batch that waits for it, referenced, or NULL
- * @item: of @job
- * @bytes: to be moved: those of a block, or of several by a gather
- * @ret: bytes moved or a negative errno, set by the one who ends the I/O
- * @start: when it began, nanoseconds
- * @ended: in the list of those whose I/O is over
- * @end: ends it where sleeping is allowed
- * @iocb: of the block tier
- * @node: in a batch of transfers to be submitted
- * @flash: to this tier
- * @deliver: the delivery that it is part of, or NULL
- * @taken: it has begun, as @deliver counts
- * @stage: enum hawk_stage
- * @xfer: what a provider, or the importer of a dma-buf, is asked for
- * @bv: pages of the host frame, or staging pages
- * @nbv: entries of @bv
- * @bv_one: @bv of a contiguous frame
- */
-struct hawk_io {
-	struct hawk_move move;
-	struct hawk_as *as;
-	struct hawk_job *job;
-	u32 item;
-	u32 bytes;
-	long ret;
-	u64 start;
-	struct llist_node ended;
-	void (*end)(struct hawk_io *io);
-	struct kiocb iocb;
-	struct list_head node;
-	struct hawk_mem *flash;
-	struct hawk_deliver *deliver;
-	bool taken;
-	u32 stage;
-	struct hawk_provider_xfer xfer;
-	struct bio_vec *bv;
-	u32 nbv;
-	struct bio_vec bv_one;
-};
-
-int hawk_move_init(void);
-void hawk_move_exit(void);
-void hawk_round_begin(struct hawk_as *as);
-void hawk_round_end(struct hawk_as *as);
-void hawk_plan_start(struct hawk_as *as, struct hawk_job *job, struct hawk_plan *plan,
-		     const u32 *item);
-void hawk_io_end(struct hawk_io *io, long ret);
-bool hawk_stage_wanted(const struct hawk_io *io);
-void hawk_stage_start(struct hawk_io *io, struct list_head *batch);
-bool hawk_stage_next(struct hawk_io *io);
-void hawk_stage_alloc(struct hawk_io *io);
-void hawk_stage_free(struct hawk_io *io);
-struct hawk_provider_xfer *hawk_io_xfer(struct hawk_io *io, u64 off, bool write);
-void hawk_io_failed(struct hawk_mem *m, bool write, u32 bytes, u64 off, int ret);
 
 /* ---- traces (trace.c) ---- */
 

@@ -7,6 +7,7 @@
  * its unknown tail must be zero, else E2BIG) than the kernel's.
  */
 #include "hawk.h"
+#include "job.h"
 #include "pace.h"
 
 #include <linux/capability.h>

@@ -3,6 +3,7 @@
  * main.c - module load and unload, the device node, HAWK_IOC_QUERY
  */
 #include "hawk.h"
+#include "move.h"
 #include "pace.h"
 #include "pm.h"
 #include "pool.h"

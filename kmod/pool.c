@@ -12,6 +12,7 @@
  * itself.
  */
 #include "pool.h"
+#include "move.h"
 #include "pool_file.h"
 
 #include <linux/blkdev.h>

@@ -2,7 +2,7 @@
 /*
  * provider.c - tiers whose memory another module provides (provider.h)
  */
-#include "hawk.h"
+#include "move.h"
 
 #include <linux/highmem.h>
 #include <linux/mm.h>

@@ -13,7 +13,7 @@
  * HAWK_IOC_SPACE_CREATE and HAWK_IOC_TIER_REMOVE wait for what they have ordered.  All of
  * it happens under drain_lock: at most one chunk of the device is being drained.
  */
-#include "hawk.h"
+#include "move.h"
 
 #include <linux/mm.h>
 #include <linux/shrinker.h>

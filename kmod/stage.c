@@ -11,6 +11,7 @@
  * given to store.
  */
 #include "hawk.h"
+#include "move.h"
 #include "submit.h"
 
 #include <linux/highmem.h>

@@ -22,6 +22,7 @@
  * thread's I/O counts for is the root's, as with all work of the device in the background.
  */
 #include "hawk.h"
+#include "move.h"
 #include "submit.h"
 
 #include <linux/blkdev.h>

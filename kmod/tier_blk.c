@@ -10,6 +10,7 @@
  * one, and hawkctl flash leaves it alone.  All contact with file systems and block devices is in this file.
  */
 #include "hawk.h"
+#include "move.h"
 #include "pool.h"
 #include "submit.h"
 

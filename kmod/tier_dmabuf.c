@@ -32,6 +32,7 @@
  * dma_resv nothing of hawk.ko is taken but the locks of work queues.
  */
 #include "export.h"
+#include "move.h"
 
 #include <linux/iosys-map.h>
 #include <linux/jiffies.h>

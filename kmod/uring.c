@@ -17,6 +17,7 @@
  * handed back is undone.
  */
 #include "hawk.h"
+#include "job.h"
 #include "uring.h"
 
 #ifdef HAWK_URING

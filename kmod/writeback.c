@@ -6,7 +6,7 @@
  * space are looked at in each period, so that an eviction finds clean blocks and
  * costs no write.
  */
-#include "hawk.h"
+#include "move.h"
 
 #include <linux/jiffies.h>
 #include <linux/slab.h>
