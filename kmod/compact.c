@@ -16,6 +16,7 @@
  * flash yet is given up: compaction is to save room, not to cost any.
  */
 #include "hawk.h"
+#include "core/seq.h"
 #include "trace.h"
 
 #include <linux/highmem.h>

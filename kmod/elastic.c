@@ -14,6 +14,7 @@
  * held between them that the removal of a tier could want.
  */
 #include "move.h"
+#include "core/elastic.h"
 
 #include <linux/jiffies.h>
 #include <linux/ktime.h>

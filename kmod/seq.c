@@ -8,6 +8,7 @@
  * leased are looked at again later (compact.c).
  */
 #include "hawk.h"
+#include "core/seq.h"
 #include "trace.h"
 
 #include <linux/mm.h>

@@ -17,6 +17,7 @@
 #include <linux/tracepoint.h>
 
 #include "gather.h"
+#include "core/seq.h"
 
 TRACE_DEFINE_ENUM(HAWK_MOVE_WRITE);
 TRACE_DEFINE_ENUM(HAWK_MOVE_READ);

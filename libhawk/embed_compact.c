@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "../kmod/core/seq.h"
 #include "embed.h"
 
 #define COPIES	1024u	/* of one compaction */

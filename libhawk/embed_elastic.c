@@ -6,6 +6,7 @@
  * the keeper asks it in each period, for each space that has it on, and makes the moves,
  * few at once.
  */
+#include "../kmod/core/elastic.h"
 #include "embed.h"
 
 #define PERIOD_NS	50000000ull

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "../kmod/core/seq.h"
 #include "embed.h"
 
 #define TRIES		64	/* of an operation, if what is given back does not help */

@@ -2,7 +2,7 @@
 /*
  * alloc.c - blocks come, are published, shared, made private, and go
  */
-#include "seq.h"
+#include "seqpriv.h"
 
 static int lid_check(struct hawk_space *s, u64 *lid)
 {

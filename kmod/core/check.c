@@ -5,7 +5,7 @@
  * For tests and debugfs.  The space must be quiet; nothing of it is locked, time is
  * linear in its size.
  */
-#include "seq.h"
+#include "seqpriv.h"
 
 #define FAIL(text)				\
 	do {					\

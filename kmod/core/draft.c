@@ -12,7 +12,7 @@
  * reserved before, become visible, as HAWK_SEQ_ADVANCE lets it, too.
  */
 #include "draft.h"
-#include "seq.h"
+#include "seqpriv.h"
 
 /**
  * hawk_draft_layout() - size of a draft ring

@@ -36,7 +36,7 @@
  * The walk takes no lock from one row to the next, so what it knows may be old: that
  * costs at most an eviction or a reload too many.
  */
-#include "elastic.h"
+#include "seqpriv.h"
 
 #define ALPHA_ONE	65536u
 #define ALPHA_BAND	(ALPHA_ONE / 32)

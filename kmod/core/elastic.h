@@ -1,51 +1,101 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * elastic.h - elastic residency: structures (elastic.c)
+ * elastic.h - elastic residency of sequences: what hosts call (elastic.c)
  */
 #ifndef HAWK_CORE_ELASTIC_H
 #define HAWK_CORE_ELASTIC_H
 
-#include "seq.h"
+#include "core.h"
 
-#define HAWK_AGE_BINS	64	/* of ages: two for each power of two from 2^20 ns on */
-
-/*
- * @p, @alpha and how it changes are guarded by hawk_seqs.lock; the rest is the one
- * caller's of hawk_elastic_step(), which lets others read the last three.
+/**
+ * struct hawk_elastic_params - how much of a sequence stays in host tiers
+ * @on: false: all that fits; nothing is held
+ * @reserved: share of the space's frames to be kept free, per 65536, less than that
+ * @alpha_min: least share of a sequence that stays, per 65536
+ * @sinks: first tokens of a sequence that stay
+ * @window: last tokens of a sequence that stay
+ *
+ * After creation: off, 1/20, 0.15, 64, 1024.
  */
-struct hawk_elastic_state {
-	struct hawk_elastic_params p;
-	struct hawk_elastic_params now;	/* of the walk: @p when it began with the sequence */
-	u32 share;		/* likewise @alpha */
-	u32 alpha;		/* in force; 16 bits behind the point, like all shares */
-	u32 target;		/* what the formula said last */
-	u32 step;		/* most that alpha changes at a time */
-	u32 same;		/* changes in the same direction, one after the other */
-	s8 dir;			/* of the last change */
-	u8 cycle;		/* all sequences looked at, modulo 3 */
-	bool act;		/* second pass over a sequence */
-	bool walking;		/* @handle is being looked at */
-	u32 seq;		/* index of the sequence, or where to go on */
-	u32 handle;
-	u32 tokens;		/* it shows */
-	u32 at;			/* of these, that have been passed */
-	/* first pass: rows, by a sample of one block each */
-	u32 base;		/* of sinks and window */
-	u32 resident;		/* others, in a host tier */
-	u32 flash;		/* others, on flash only */
-	u32 age[HAWK_AGE_BINS];	/* of those resident */
-	/* second pass */
-	u64 room;		/* blocks that fit into free frames, some left for others */
-	u64 evict;		/* blocks to evict */
-	u64 reload;		/* blocks to reload */
-	u32 bin;		/* of the youngest that are evicted */
-	u32 skip;		/* rows on flash to pass over, before those to reload */
+struct hawk_elastic_params {
+	bool on;
+	u32 reserved;
+	u32 alpha_min;
+	u32 sinks;
+	u32 window;
+};
+
+/**
+ * struct hawk_elastic_info - what elastic residency does
+ * @alpha: share in force, per 65536
+ * @target: share that the formula gave last
+ * @cap: frames of host tiers that the space has or could have now: what others own is not
+ *	among them
+ * @used: of these, in use
+ * @evicted: blocks evicted by hawk_elastic_step()
+ * @reloaded: blocks reloaded by it
+ * @cycles: walks over all sequences that have ended
+ */
+struct hawk_elastic_info {
+	u32 alpha;
+	u32 target;
+	u32 cap;
+	u32 used;
 	u64 evicted;
 	u64 reloaded;
 	u64 cycles;
 };
 
-void hawk_elastic_init(struct hawk_elastic_state *el);
-void hawk_elastic_settle(struct hawk_elastic_state *el, u32 target);
+/**
+ * hawk_elastic_alpha() - the share that memory has room for
+ * @alloc: memory in use
+ * @cap: all there is, the same unit
+ * @reserved: of it, to be kept free
+ * @min: least result, per 65536
+ *
+ * Return: 1 - @alloc / (@cap - @reserved), @min to 1, per 65536, rounded down.
+ */
+u32 hawk_elastic_alpha(u32 alloc, u32 cap, u32 reserved, u32 min);
+
+/** hawk_elastic_resident() - tokens of @tokens that stay, with share @alpha per 65536 */
+u32 hawk_elastic_resident(const struct hawk_elastic_params *p, u32 alpha, u32 tokens);
+
+/**
+ * hawk_space_elastic_set() - set the parameters; alpha begins at 1 again
+ * @s: the space
+ * @p: the parameters
+ *
+ * Return: 0; -EINVAL; -EOPNOTSUPP (a space without sequences).
+ */
+int hawk_space_elastic_set(struct hawk_space *s, const struct hawk_elastic_params *p);
+
+/** hawk_space_elastic_get() - the parameters and what is done with them: 0 or -EOPNOTSUPP */
+int hawk_space_elastic_get(struct hawk_space *s, struct hawk_elastic_params *p,
+		     struct hawk_elastic_info *info);
+
+/**
+ * hawk_space_elastic() - what HAWK_IOC_ELASTIC does: set if that is wanted, tell
+ * @s: the space
+ * @arg: as &struct hawk_elastic says
+ *
+ * Who may set is for the host to know.
+ * Return: 0; -EINVAL; -EOPNOTSUPP.
+ */
+int hawk_space_elastic(struct hawk_space *s, struct hawk_elastic *arg);
+
+/** hawk_space_elastic_on() - is hawk_elastic_step() to be called? */
+bool hawk_space_elastic_on(struct hawk_space *s);
+
+/**
+ * hawk_elastic_step() - a bounded step of the walk that evicts and reloads
+ * @s: the space
+ * @now: present time, nanoseconds
+ * @plan: receives the moves
+ *
+ * To be called in the background, by one thread at a time per space, a few times a
+ * second, more often while it adds moves.
+ * Return: number of moves added; -ENOBUFS: as for alloc, the plan may have moves.
+ */
+int hawk_elastic_step(struct hawk_space *s, u64 now, struct hawk_plan *plan);
 
 #endif /* HAWK_CORE_ELASTIC_H */

@@ -393,7 +393,7 @@ struct hawk_space {
 	struct hawk_recovery found;	/* both: written while nobody else uses the space */
 	struct hawk_promote *promote;	/* NULL: it has no flash */
 	struct hawk_pace_counts paced;	/* its deliveries; guarded by the pace's lock */
-	u32 run_base;		/* sequence numbers of LIDs from here on are runs (seq.h) */
+	u32 run_base;		/* sequence numbers of LIDs from here on are runs (seqpriv.h) */
 	struct hawk_seqs *seqs;	/* NULL: none */
 };
 

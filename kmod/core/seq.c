@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * seq.c - operations on sequences (seq.h tells of what they consist)
+ * seq.c - operations on sequences (seqpriv.h tells of what they consist)
  *
  * Each operation looks whether it can be carried out before it changes anything.  What
  * it takes out of sight is freed by hawk_seq_reap() (seqrun.c).
  */
-#include "elastic.h"
+#include "seqpriv.h"
 
 #define OWNER_BATCH	16	/* sequences freed at a time when their owner ends */
 #define POS_MAX		(1ll << 31)	/* positions are below */

@@ -12,7 +12,7 @@
  * A sequence gets a run of its own with its first tokens.  One that has none takes over
  * the run it ends in if nobody alive owns that.
  */
-#include "seq.h"
+#include "seqpriv.h"
 
 struct place {
 	struct hawk_run *run;	/* NULL: a new one */

@@ -6,7 +6,7 @@
  * clients' to keep: one that puts a block where its sequence has just been freed wastes
  * a block.  Tests verify it (tests/unit/core_seq_host.c).
  */
-#include "seq.h"
+#include "seqpriv.h"
 
 #define FAIL(text)				\
 	do {					\

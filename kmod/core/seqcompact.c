@@ -8,7 +8,7 @@
  * it.  Copied are whole segments that touch a block with tokens out of sight, and of
  * whose blocks no other list shows anything, or nothing would be won.
  */
-#include "seq.h"
+#include "seqpriv.h"
 
 #define PICK_SEQS	64	/* sequences looked at */
 #define PICK_VISITS	16384	/* nodes looked at, about */

@@ -7,7 +7,7 @@
  * and settles what became of the runs by hawk_run_settle(), which here happens whenever
  * a node leaves a run.
  */
-#include "seq.h"
+#include "seqpriv.h"
 
 static struct hawk_node *node_new(struct hawk_space *s, struct hawk_list *l,
 				  const struct hawk_seg *seg, bool held)

@@ -16,7 +16,7 @@
  * Rows are handed out in order.  When all that was noted has been freed, the run is cut
  * behind its last live row and goes on from there.
  */
-#include "seq.h"
+#include "seqpriv.h"
 
 #define REAP_VISITS	256	/* segments passed before the lock is let go */
 #define WAKE_RUNS	256	/* runs looked at again before that */

@@ -9,7 +9,7 @@
  * itself included, by which a search leaves out what ends too early.  So all here takes
  * time by the logarithm of the number of segments, and all of it has a lock held.
  */
-#include "seq.h"
+#include "seqpriv.h"
 
 static u64 prio(const struct hawk_space *s, u32 nr)
 {

@@ -5,7 +5,7 @@
  *	HAWK_SEED=n	seed of the random run, printed
  */
 #include "core_seq_host.h"
-#include "../../kmod/core/elastic.h"
+#include "../../kmod/core/seqpriv.h"
 
 #define ONE	65536u
 #define SINKS	8

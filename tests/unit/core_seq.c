@@ -6,7 +6,7 @@
  */
 #include "core_seq_host.h"
 #include "../../kmod/core/draft.h"
-#include "../../kmod/core/elastic.h"
+#include "../../kmod/core/seqpriv.h"
 
 #define MAP_MAX	64
 

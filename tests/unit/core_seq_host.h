@@ -10,7 +10,7 @@
 #define CORE_SEQ_HOST_H
 
 #include "core_host.h"
-#include "../../kmod/core/seq.h"
+#include "../../kmod/core/seqpriv.h"
 
 #define SEQ_BT		4	/* tokens of a block: 16 bits each make up its tag */
 #define SEQ_LAYERS	2

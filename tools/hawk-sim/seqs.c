@@ -9,7 +9,7 @@
  * The model knows the history of each sequence: which tokens are visible, and at what
  * position.  A block holds the tag of the LID under which it was made.
  */
-#include "../../kmod/core/seq.h"
+#include "../../kmod/core/seqpriv.h"
 #include "sim.h"
 
 static u32 owner_of(const struct sim_client *c)

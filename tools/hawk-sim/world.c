@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "sim.h"
+#include "../../kmod/core/elastic.h"
 #include "../../kmod/core/promote.h"
 
 /* ---- tiers ---- */
