@@ -58,7 +58,7 @@ static void hawk_file_free(struct kref *ref)
 	/* Before the space is put: that is what the module's exit waits for. */
 	iput(f->inode);
 	if (f->as)
-		hawk_as_detach(f->as);
+		hawk_as_put(f->as);
 	if (f->cq)
 		hawk_cq_destroy(f->cq);
 	xa_destroy(&f->drafts);
@@ -82,6 +82,7 @@ static int hawk_release(struct inode *inode, struct file *file)
 		wake_up_all(&f->as->wait);
 		hawk_lease_release_all(f);
 		hawk_export_close(f);
+		hawk_as_closed(f->as);
 	}
 	hawk_file_put(f);
 	return 0;

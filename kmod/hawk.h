@@ -277,7 +277,7 @@ int hawk_as_set(const struct hawk_space_set *arg);
 int hawk_as_unlink(const struct hawk_space_destroy *arg);
 void hawk_as_unlink_all(void);
 void hawk_as_put(struct hawk_as *as);
-void hawk_as_detach(struct hawk_as *as);
+void hawk_as_closed(struct hawk_as *as);
 struct hawk_as *hawk_as_next(struct hawk_as *prev);
 bool hawk_as_wait_ends(const struct hawk_mem *m, unsigned int seen, unsigned long until);
 int hawk_as_wait_dying(const struct hawk_mem *m);

@@ -135,8 +135,11 @@ static void hawk_as_put_name(struct hawk_as *as)
 	hawk_as_put(as);
 }
 
-/* A file leaves the space.  Takes hawk_device.lock, may end the space. */
-void hawk_as_detach(struct hawk_as *as)
+/*
+ * A file of the space has been closed: nobody can use it any more, though its batches keep
+ * the space until they have ended.  Takes hawk_device.lock.
+ */
+void hawk_as_closed(struct hawk_as *as)
 {
 	hawk_dev_lock();
 	if (!--as->files) {
@@ -144,7 +147,6 @@ void hawk_as_detach(struct hawk_as *as)
 		hawk_as_idle_arm(as);
 	}
 	mutex_unlock(&hawk_dev.lock);
-	hawk_as_put(as);
 }
 
 /* ---- checks ---- */
