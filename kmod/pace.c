@@ -159,6 +159,24 @@ const struct attribute_group hawk_pace_group = {
 	.attrs = hawk_pace_attrs,
 };
 
+/**
+ * hawk_pace_add_tier() - hawk_tier_add(), after which nothing is tuned for the new tier
+ * @m: its memory; its id is set
+ *
+ * Context: hawk_device.lock held.
+ * Return: as hawk_tier_add().
+ */
+int hawk_pace_add_tier(struct hawk_mem *m)
+{
+	int ret;
+
+	lockdep_assert_held(&hawk_dev.lock);
+	mutex_lock(&hawk_tune_lock);
+	ret = hawk_tier_add(hawk_dev.engine, m->kind, m->chunks, &m->id);
+	mutex_unlock(&hawk_tune_lock);
+	return ret;
+}
+
 /* Bandwidth of a flash tier that is in force; 0: not known, or another kind. */
 u32 hawk_pace_flash(const struct hawk_mem *m)
 {

@@ -11,6 +11,7 @@
  */
 #include "hawk.h"
 #include "core/health.h"
+#include "pace.h"
 #include "pool.h"
 
 #include <linux/ktime.h>
@@ -192,7 +193,7 @@ int hawk_mem_publish(struct hawk_mem *m)
 	int ret;
 
 	hawk_dev_lock();
-	ret = hawk_tier_add(hawk_dev.engine, m->kind, m->chunks, &m->id);
+	ret = hawk_pace_add_tier(m);
 	mutex_unlock(&hawk_dev.lock);
 	if (ret)
 		return ret;

@@ -891,6 +891,18 @@ void hawk_pace_tuned(struct hawk_pace *p, struct hawk_pace_tune *t, struct hawk_
 	hawk_unlock(&p->lock);
 }
 
+void hawk_pace_new_tier(struct hawk_pace *p, u32 tier)
+{
+	struct hawk_meter *m = &p->tier[tier];
+
+	hawk_lock(&p->lock);
+	p->tune.flash_mb_per_s[tier] = 0;
+	/* the last bytes of the old one may still be about to be told: they stay counted */
+	*m = (struct hawk_meter){ .since = m->since, .out = m->out };
+	p->first_at[tier] = 0;
+	hawk_unlock(&p->lock);
+}
+
 void hawk_pace_init(struct hawk_pace *p)
 {
 	memset(p, 0, sizeof(*p));

@@ -225,6 +225,16 @@ void hawk_pace_tuned(struct hawk_pace *p, struct hawk_pace_tune *t,
 		     struct hawk_pace_measured *m);
 
 /**
+ * hawk_pace_new_tier() - another drive has this tier id from now on
+ * @p: the pace
+ * @tier: its id
+ *
+ * What was measured of the one before, and set for it, is forgotten.  Who reads the tuning,
+ * changes and sets it must not do so meanwhile.
+ */
+void hawk_pace_new_tier(struct hawk_pace *p, u32 tier);
+
+/**
  * hawk_pace_begin() - a delivery begins
  * @p: the pace
  * @d: the delivery, need not be initialised

@@ -72,6 +72,7 @@ int hawk_tier_add(struct hawk_engine *e, u32 kind, u32 chunks, u32 *tier)
 	for (i = 0; i < chunks; i++)
 		chunk[i].next = i + 1 < chunks ? i + 1 : HAWK_NONE;
 
+	hawk_pace_new_tier(&e->pace, id);
 	t = &e->tier[id];
 	hawk_lock(&t->lock);
 	t->chunk = chunk;

@@ -258,6 +258,25 @@ TEST_F(pace, tunables)
 	EXPECT_EQ(-EINVAL, tune_flash(self->host, "123")) TH_LOG("it is no flash");
 }
 
+/* What was set for a drive does not count for the next one under its id. */
+TEST_F(pace, new_tier)
+{
+	char *file = temp_file("new", FLASH_BYTES), path[128], buf[64];
+	uint32_t id, again;
+
+	ASSERT_EQ(0, blk_add(self->ctl, file, FLASH_BYTES, &id));
+	ASSERT_EQ(0, tune_flash(id, "123"));
+	ASSERT_EQ(0, tier_remove_idle(self->ctl, id));
+	ASSERT_EQ(0, blk_add(self->ctl, file, FLASH_BYTES, &again));
+	EXPECT_EQ(id, again);
+	unlink(file);
+	free(file);
+	snprintf(path, sizeof(path), "/sys/class/misc/hawk/tier%u/flash_mb_per_s", again);
+	EXPECT_EQ(0, read_file(path, buf, sizeof(buf)));
+	EXPECT_STREQ("0\n", buf);
+	EXPECT_EQ(0, tier_remove_idle(self->ctl, again));
+}
+
 /* ---- estimates and deadlines ---- */
 
 TEST_F(pace, estimate)

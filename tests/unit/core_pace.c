@@ -907,6 +907,40 @@ static void tunables(void **state)
 	hawk_pace_fini(&p);
 }
 
+/* Another drive under the same id is as little known as the first was. */
+static void new_tier(void **state)
+{
+	struct model *m = model_new(2000, 12000, 0);
+	struct hawk_engine *e = hawk_engine_create();
+	struct hawk_pace_measured got;
+	struct hawk_pace_tune t;
+	u32 id, again;
+
+	(void)state;
+	warm(m);
+	hawk_pace_new_tier(&m->p, 0);
+	hawk_pace_tuned(&m->p, &t, &got);
+	assert_int_equal(got.flash_mb_per_s[0], 0);
+	assert_in_range(got.flash_mb_per_s[1], 1900, 2100);
+	m->drive[0].mb = 400;
+	model_add(m, 0, 100 * MIB, 0, m->step);
+	run_all(m);
+	hawk_pace_tuned(&m->p, &t, &got);
+	assert_in_range(got.flash_mb_per_s[0], 380, 420);
+	model_free(m);
+	/* tiers of an engine */
+	assert_int_equal(hawk_tier_add(e, HAWK_TIER_BLK, 1, &id), 0);
+	hawk_pace_tuned(hawk_engine_pace(e), &t, NULL);
+	t.flash_mb_per_s[id] = 123;
+	assert_int_equal(hawk_pace_tune(hawk_engine_pace(e), &t), 0);
+	assert_int_equal(hawk_tier_remove(e, id), 0);
+	assert_int_equal(hawk_tier_add(e, HAWK_TIER_BLK, 1, &again), 0);
+	assert_int_equal(again, id);
+	hawk_pace_tuned(hawk_engine_pace(e), &t, NULL);
+	assert_int_equal(t.flash_mb_per_s[id], 0);
+	hawk_engine_destroy(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -928,6 +962,7 @@ int main(void)
 		cmocka_unit_test(threads),
 		cmocka_unit_test(follows_the_drive),
 		cmocka_unit_test(follows_it_when_paced),
+		cmocka_unit_test(new_tier),
 		cmocka_unit_test(estimates),
 		cmocka_unit_test(in_time),
 		cmocka_unit_test(tunables),
