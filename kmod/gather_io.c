@@ -24,6 +24,7 @@
  *	              +------ again -----+
  */
 #include "gather.h"
+#include "pm.h"
 #include "submit.h"
 
 #include <linux/crc32c.h>
@@ -564,11 +565,14 @@ int hawk_gather_wait(struct hawk_gather_call *c)
 	ktime_t timeout = KTIME_MAX;
 	int ret;
 
-	if (c->deadline_ns)
-		timeout = max_t(ktime_t, ktime_sub(ns_to_ktime(c->deadline_ns), ktime_get()), 1);
-	/* Not before its pages are uncharged: the next gather may need the room. */
-	ret = wait_event_interruptible_hrtimeout(c->as->wait, smp_load_acquire(&c->over),
-						 timeout);
+	do {
+		if (c->deadline_ns)
+			timeout = max_t(ktime_t,
+					ktime_sub(ns_to_ktime(c->deadline_ns), ktime_get()), 1);
+		/* Not before its pages are uncharged: the next gather may need the room. */
+		ret = wait_event_interruptible_hrtimeout(c->as->wait, smp_load_acquire(&c->over),
+							 timeout);
+	} while (ret == -ERESTARTSYS && hawk_pm_thawed());
 	if (!ret && signal_pending(current))
 		ret = -ERESTARTSYS;	/* it may have kept some from being started */
 	return ret;

@@ -16,6 +16,7 @@
  * change by itself: they get -EAGAIN.
  */
 #include "hawk.h"
+#include "pm.h"
 #include "trace.h"
 
 #include <linux/hrtimer.h>
@@ -160,16 +161,21 @@ static ktime_t hawk_job_timeout(const struct hawk_job *job)
  */
 static int hawk_job_wait(struct hawk_job *job, s64 events)
 {
-	ktime_t timeout = hawk_job_timeout(job);
+	ktime_t timeout;
 	int ret;
 
-	if (timeout <= 0)
-		return -ETIME;
-	/* Their items are ready to be stepped, and would ask for them again and again. */
-	if (job->cut && !job->async && signal_pending(current))
-		return -ERESTARTSYS;
-	ret = wait_event_interruptible_hrtimeout(job->as->wait,
-						 hawk_job_may_go_on(job, events), timeout);
+	do {
+		timeout = hawk_job_timeout(job);
+		if (timeout <= 0)
+			return -ETIME;
+		/* Their items are ready to be stepped, and would ask for them again and again. */
+		if (job->cut && !job->async && signal_pending(current))
+			ret = -ERESTARTSYS;
+		else
+			ret = wait_event_interruptible_hrtimeout(job->as->wait,
+								 hawk_job_may_go_on(job, events),
+								 timeout);
+	} while (ret == -ERESTARTSYS && hawk_pm_thawed());
 	if (ret)
 		return ret;
 	if (hawk_job_stopped(job))
@@ -201,17 +207,20 @@ static void hawk_job_unblock(struct hawk_job *job, u64 max)
  */
 static int hawk_job_settle(struct hawk_job *job)
 {
-	ktime_t timeout = hawk_job_timeout(job);
-	int ret = -ETIME;
+	ktime_t timeout;
+	int ret;
 
 	job->settle = false;
 	if (atomic64_read(&job->as->claims) == job->claims)
 		hawk_reclaim_want(job->as);
 	/* The deadline is looked at where the job waits for moves. */
-	if (timeout > 0)
-		ret = wait_event_interruptible_hrtimeout(job->as->wait,
+	do {
+		timeout = hawk_job_timeout(job);
+		ret = timeout <= 0 ? -ETIME :
+		      wait_event_interruptible_hrtimeout(job->as->wait,
 							 !READ_ONCE(job->as->starved_tiers) ||
 							 hawk_job_stopped(job), timeout);
+	} while (ret == -ERESTARTSYS && hawk_pm_thawed());
 	if (ret == -ERESTARTSYS)
 		return ret;
 	if (!ret)

@@ -6,7 +6,8 @@
  * queues, and a hibernation image must not be older than what is on flash.  So new
  * rounds wait, moves in flight are waited for, and only then the system goes on.
  * Callers are frozen where they wait and go on after resume; only their deadlines
- * may have passed.
+ * may have passed.  The freezer wakes those that a signal could wake, and leaves them the mark
+ * of one (hawk_pm_thawed()).
  *
  *	hawk_round_begin()		hawk_pm_quiesce()
  *	 active++			 quiesced = true
@@ -17,8 +18,10 @@
 #include "hawk.h"
 #include "pm.h"
 
+#include <linux/freezer.h>
 #include <linux/jiffies.h>
 #include <linux/notifier.h>
+#include <linux/sched/signal.h>
 #include <linux/suspend.h>
 
 #define HAWK_PM_TIMEOUT_MS	10000	/* a device that is stuck must not keep the lid open */
@@ -62,6 +65,32 @@ bool hawk_pm_enter(void)
 	return likely(!READ_ONCE(hawk_dev.quiesced));
 }
 
+static void hawk_pm_unmark(void)
+{
+	struct sighand_struct *sighand = rcu_dereference_raw(current->sighand);	/* our own */
+
+	spin_lock_irq(&sighand->siglock);
+	recalc_sigpending();
+	spin_unlock_irq(&sighand->siglock);
+}
+
+/**
+ * hawk_pm_thawed() - a wait was interrupted: by the freezer only?
+ *
+ * Freezes the caller, if that is why.
+ *
+ * Context: a call from user space, or a worker; no lock held, no round begun.
+ * Return: true: there is no signal, wait again.
+ */
+bool hawk_pm_thawed(void)
+{
+	do {
+		try_to_freeze();
+		hawk_pm_unmark();
+	} while (freezing(current));
+	return !signal_pending(current);
+}
+
 /*
  * Wait until the system is awake.  Nothing to interrupt it for: it is asleep itself
  * but for moments.  UNSAFE: the removal of a tier, and the making of a space that takes
@@ -72,6 +101,8 @@ void hawk_pm_wait(void)
 {
 	wait_event_state(hawk_dev.pm_wait, !READ_ONCE(hawk_dev.quiesced),
 			 (TASK_UNINTERRUPTIBLE | TASK_FREEZABLE_UNSAFE));
+	if (signal_pending(current))
+		hawk_pm_unmark();
 }
 
 static int hawk_pm_notify(struct notifier_block *nb, unsigned long event, void *unused)

@@ -11,5 +11,6 @@ int hawk_pm_init(void);
 void hawk_pm_exit(void);
 bool hawk_pm_enter(void);
 void hawk_pm_wait(void);
+bool hawk_pm_thawed(void);
 
 #endif /* HAWK_PM_H */

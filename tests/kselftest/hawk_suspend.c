@@ -169,6 +169,56 @@ TEST_F(reclaim, removal_goes_on_after_resume)
 	ASSERT_EQ(0, host_add(self->ctl, CHUNK, &self->host));
 }
 
+/* ---- between the rounds of a batch ---- */
+
+/* One batch, all of which stays pinned: exits with the first status that is not 0. */
+static void taker(struct tenant *t, uint32_t n)
+{
+	struct hawk_item *it = calloc(n, sizeof(*it));
+	struct hawk_batch b;
+	uint32_t i;
+	int ret;
+
+	for (i = 0; i < n; i++)
+		it[i].lid = LID(i);
+	ret = batch(t->fd, HAWK_IOC_ALLOC, 0, it, n, &b);
+	for (i = 0; !ret && i < n; i++)
+		ret = it[i].status;
+	_exit(ret ? -ret : 0);
+}
+
+/* It has got some of its room, and waits for chunks that another has to give back. */
+TEST_F(reclaim, room_comes_after_resume)
+{
+	struct tenant a = { .fd = dev_open(O_RDWR) }, b = { .fd = dev_open(O_RDWR), .seed = SEEDS };
+	char *slow = getenv("HAWK_TEST_SLOWDEV");
+	int status = -1;
+	uint32_t blk;
+	pid_t pid;
+
+	if (!slow)
+		SKIP(return, "HAWK_TEST_SLOWDEV is not set");
+	if (file_write(POWER "pm_test", "freezer"))
+		SKIP(return, "this kernel has no " POWER "pm_test");
+	file_write("/sys/module/suspend/parameters/pm_test_delay", "1");
+	ASSERT_EQ(0, blk_add(self->ctl, slow, FLASH, &blk));
+	ASSERT_EQ(0, tenant_start(&a, self->host, 0, blk));
+	ASSERT_EQ(0, tenant_put(&a, 0, (CHUNKS - 1) * CHUNK_BLOCKS));
+	ASSERT_EQ(0, tenant_start(&b, self->host, 0, blk));
+	pid = fork();
+	if (!pid)
+		taker(&b, CHUNKS / 2 * CHUNK_BLOCKS);
+	while (!tier_info(self->ctl, blk).out && state_of(pid) != 'Z')
+		poll(NULL, 0, 1);
+	EXPECT_EQ(0, file_write(POWER "state", "freeze")) TH_LOG("%s", strerror(errno));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status) TH_LOG("status %d", -WEXITSTATUS(status));
+	EXPECT_EQ(0, file_write(POWER "pm_test", "none"));
+	tenant_end(&b);
+	tenant_end(&a);
+	EXPECT_EQ(0, tier_remove_idle(self->ctl, blk));
+}
+
 /* ---- workers of their own accord: elastic residency and compaction ---- */
 
 #define SEQS		8u	/* at a time; more than memory holds */
