@@ -166,10 +166,12 @@ static int hawk_as_drain_round(struct hawk_as *as, u32 tier, u32 flags, u32 *bus
 	/*
 	 * What is in flight ends by itself; nothing in flight: look again at once.  Unless
 	 * what is busy is not in flight: a gather that has found its blocks waits for its
-	 * buffer first, as long as its client likes.
+	 * buffer first, as long as its client likes.  Nor does a paused delivery go on
+	 * before the system has slept: UNSAFE as in hawk_pm_wait().
 	 */
-	if (wait_event_killable(as->wait, atomic64_read(&as->events) != events ||
-				!atomic_read(&as->active)))
+	if (wait_event_state(as->wait, atomic64_read(&as->events) != events ||
+			     !atomic_read(&as->active),
+			     (TASK_KILLABLE | TASK_FREEZABLE_UNSAFE)))
 		return -EINTR;
 	return *busy && atomic64_read(&as->events) == events ? -EBUSY : -EAGAIN;
 }

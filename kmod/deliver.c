@@ -18,6 +18,7 @@
  */
 #include "hawk.h"
 #include "deliver.h"
+#include "pm.h"
 #include "submit.h"
 #include "trace.h"
 
@@ -205,8 +206,20 @@ static void hawk_deliver_sleep(struct hawk_deliver *v, const struct hawk_job *jo
 	if (deadline)
 		wait_ns = min(wait_ns, deadline > since ? deadline - since : 1);
 	wait_event_interruptible_hrtimeout(job->as->wait, hawk_deliver_stop(job) ||
-					   atomic_read(&v->left) != left, ns_to_ktime(wait_ns));
+					   hawk_pm_soon() || atomic_read(&v->left) != left,
+					   ns_to_ktime(wait_ns));
 	hawk_deliver_waited(v, since);
+}
+
+/* The system sleeps meanwhile: the round of the batch, and the transfers that wait. */
+static void hawk_deliver_pause(struct hawk_job *job, struct list_head *batch)
+{
+	struct list_head *at;
+	int n = 1;
+
+	list_for_each(at, batch)
+		n++;
+	hawk_pm_pause(job->as, n);
 }
 
 /**
@@ -236,6 +249,8 @@ void hawk_deliver_submit(struct hawk_deliver *v, struct hawk_job *job, struct li
 		if (hawk_deliver_stop(job))
 			break;
 		hawk_deliver_sleep(v, job, left, wait_ns);
+		if (hawk_pm_soon())
+			hawk_deliver_pause(job, batch);
 	}
 	if (!v) {
 		hawk_submit(batch);

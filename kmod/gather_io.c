@@ -476,9 +476,20 @@ static void hawk_gather_sleep(struct hawk_gather_call *c, int left, u64 wait_ns)
 
 	if (c->deadline_ns)
 		wait_ns = min(wait_ns, c->deadline_ns > since ? c->deadline_ns - since : 1);
-	wait_event_interruptible_hrtimeout(c->as->wait, hawk_gather_stop(c) ||
+	wait_event_interruptible_hrtimeout(c->as->wait, hawk_gather_stop(c) || hawk_pm_soon() ||
 					   atomic_read(&c->left) != left, ns_to_ktime(wait_ns));
 	hawk_deliver_waited(&c->deliver, since);
+}
+
+/* The system sleeps meanwhile: our round, the one of hawk_gather_start(), and what waits. */
+static void hawk_gather_pause(struct hawk_gather_call *c, const struct hawk_gather_next *next)
+{
+	int n = 2;
+	u32 i;
+
+	for (i = 0; i < c->nruns; i++)
+		n += i >= (hawk_gather_by_cpu(&c->run[i]) ? next->cpu : next->drive);
+	hawk_pm_pause(c->as, n);
 }
 
 static void hawk_gather_feed(struct hawk_gather_call *c)
@@ -487,9 +498,12 @@ static void hawk_gather_feed(struct hawk_gather_call *c)
 	int ret;
 
 	for (;;) {
-		int left = atomic_read(&c->left);
 		u64 wait_ns = KTIME_MAX;
+		int left;
 
+		if (hawk_pm_soon())
+			hawk_gather_pause(c, &next);
+		left = atomic_read(&c->left);
 		ret = hawk_gather_stop(c);
 		if (ret)
 			break;

@@ -219,6 +219,7 @@ void hawk_stats_show(struct seq_file *m);
  * @wait: woken when a move has ended or nothing is in flight any more
  * @events: moves and growths ended so far
  * @active: moves in flight plus rounds that may yet start some
+ * @paused: of these, what is not under way while the system sleeps (pm.c)
  * @phase_until: its runtime says that prefill runs so long, nanoseconds; 0: it does not
  * @untidy: sequences have given something up: compact.c has to look
  * @seq_ops: operations on sequences under way, which give back what they have dropped
@@ -261,6 +262,7 @@ struct hawk_as {
 	wait_queue_head_t wait;
 	atomic64_t events;
 	atomic_t active;
+	atomic_t paused;
 	u64 phase_until;
 	bool untidy;
 	atomic_t seq_ops;

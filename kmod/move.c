@@ -93,7 +93,9 @@ void hawk_round_begin(struct hawk_as *as)
 
 void hawk_round_end(struct hawk_as *as)
 {
-	if (atomic_dec_and_test(&as->active))
+	int active = atomic_dec_return(&as->active);
+
+	if (!active || hawk_pm_settled(as, active))
 		wake_up_all(&as->wait);
 }
 

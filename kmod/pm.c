@@ -14,8 +14,11 @@
  *	 quiesced? active--, wait	 wait for !active, space by space
  *
  * Full barriers between the two steps of each make one of them see the other.
+ *
+ * A delivery that waits for the pace is within a round, for as long as it takes.  It stops
+ * where it is (hawk_pm_pause()): what it has not begun stays active, so that nobody takes the
+ * space for idle, but is paused too, and quiescing waits for what is active and not paused.
  */
-#include "hawk.h"
 #include "pm.h"
 
 #include <linux/freezer.h>
@@ -32,6 +35,11 @@ static void hawk_pm_resume(void)
 	wake_up_all(&hawk_dev.pm_wait);
 }
 
+static bool hawk_pm_quiet(const struct hawk_as *as)
+{
+	return hawk_pm_settled(as, atomic_read(&as->active));
+}
+
 static int hawk_pm_quiesce(void)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(HAWK_PM_TIMEOUT_MS);
@@ -42,7 +50,8 @@ static int hawk_pm_quiesce(void)
 	while ((as = hawk_as_next(as))) {
 		long left = max_t(long, end - jiffies, 1);
 
-		if (wait_event_timeout(as->wait, !atomic_read(&as->active), left))
+		wake_up_all(&as->wait);	/* those that wait for the pace: hawk_pm_soon() */
+		if (wait_event_timeout(as->wait, hawk_pm_quiet(as), left))
 			continue;
 		pr_err("space %llu still has moves in flight after %u s: no suspend\n", as->id,
 		       HAWK_PM_TIMEOUT_MS / 1000);
@@ -103,6 +112,24 @@ void hawk_pm_wait(void)
 			 (TASK_UNINTERRUPTIBLE | TASK_FREEZABLE_UNSAFE));
 	if (signal_pending(current))
 		hawk_pm_unmark();
+}
+
+/**
+ * hawk_pm_pause() - a delivery that waits for the pace lets the system sleep meanwhile
+ * @as: its space
+ * @n: how much of hawk_as.active it is itself: its round and what it has not begun
+ *
+ * Context: as hawk_pm_wait(); nothing of these @n is begun or given up meanwhile.
+ */
+void hawk_pm_pause(struct hawk_as *as, int n)
+{
+	do {
+		atomic_add(n, &as->paused);
+		smp_mb__after_atomic();	/* pairs with prepare_to_wait() of hawk_pm_quiesce() */
+		wake_up_all(&as->wait);
+		hawk_pm_wait();
+		atomic_sub(n, &as->paused);
+	} while (!hawk_pm_enter());
 }
 
 static int hawk_pm_notify(struct notifier_block *nb, unsigned long event, void *unused)

@@ -643,6 +643,62 @@ TEST_F(pace, killed)
 	EXPECT_TRUE(ended_with(-ECANCELED));
 }
 
+/* ---- suspend ---- */
+
+#define SMALL_BLOCK	4096u
+#define MANY		1200u	/* on the slow link more than suspend waits for */
+
+/* All of a space of so many blocks: exits with 0 if they came. */
+static void gather_many(int fd)
+{
+	static uint32_t count = MANY, remap[MANY], i;
+	static uint8_t *buf;
+	static uint64_t lid[MANY];
+	static int32_t status[MANY];
+	struct hawk_gather g = {
+		.size = sizeof(g), .lists = 1, .rows = MANY, .counts = (uintptr_t)&count,
+		.lids = (uintptr_t)lid, .remap = (uintptr_t)remap, .status = (uintptr_t)status,
+		.buf_bytes = MANY * SMALL_BLOCK,
+	};
+
+	buf = mmap(NULL, g.buf_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	g.buf = (uintptr_t)buf;
+	for (i = 0; i < MANY; i++)
+		lid[i] = LID(i);
+	if (dev_call(fd, HAWK_IOC_GATHER, &g))
+		_exit(1);
+	for (i = 0; i < MANY; i++)
+		if (status[i] || !filled(buf + remap[i] * SMALL_BLOCK, SMALL_BLOCK, i))
+			_exit(2);
+	_exit(0);
+}
+
+/* A delivery that waits for the pace keeps nobody awake, and goes on after resume. */
+TEST_F(pace, sleeps_meanwhile)
+{
+	int status = -1;
+	pid_t child;
+
+	if (write_file("/sys/power/pm_test", "freezer"))
+		SKIP(return, "this kernel has no /sys/power/pm_test");
+	write_file("/sys/module/suspend/parameters/pm_test_delay", "1");
+	close(self->fd);
+	self->fd = filled_space(self->host, self->blk, MANY, SMALL_BLOCK);
+	ASSERT_GE(self->fd, 0);
+	ASSERT_EQ(0, slow_link());
+	child = fork();
+	if (!child)
+		gather_many(self->fd);
+	while (tuned("deliveries") != 1 && !waitpid(child, &status, WNOHANG))
+		poll(NULL, 0, 1);
+	EXPECT_EQ(0, write_file("/sys/power/state", "freeze"));
+	EXPECT_EQ(1, tuned("deliveries"));
+	EXPECT_EQ(0, tune("link_mb_per_s", "0"));
+	EXPECT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status) TH_LOG("step %d", WEXITSTATUS(status));
+	EXPECT_EQ(0, write_file("/sys/power/pm_test", "none"));
+}
+
 /* ---- submission threads ---- */
 
 /* Their ids, at most @max; the number of them. */
