@@ -182,20 +182,3 @@ int hawk_as_wait_dying(const struct hawk_mem *m)
 	mutex_unlock(&hawk_dev.lock);
 	return 0;
 }
-
-/**
- * hawk_as_settle() - wait until chunks left by ended spaces have been zeroed
- * @as: look at the tiers that it may use
- *
- * Return: whether there was something to wait for.  Chunks in quarantine stay.
- */
-bool hawk_as_settle(struct hawk_as *as)
-{
-	bool any = false;
-	u32 t;
-
-	for (t = 0; t < HAWK_TIERS_MAX; t++)
-		if (as->mem[t])
-			any |= flush_delayed_work(&as->mem[t]->clean);
-	return any;
-}

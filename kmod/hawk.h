@@ -286,7 +286,6 @@ int hawk_as_wait_dying(const struct hawk_mem *m);
 void hawk_as_found(struct hawk_as *as);
 int hawk_as_wait_finding(const struct hawk_mem *m);
 u64 hawk_as_minima(const struct hawk_mem *m, kuid_t uid);
-bool hawk_as_settle(struct hawk_as *as);
 
 /* Context: hawk_device.lock held. */
 static inline bool hawk_as_named(const struct hawk_as *as)

@@ -109,7 +109,7 @@ void hawk_health_exit(void)
 
 		if (!m)
 			continue;
-		flush_delayed_work(&m->clean);
+		flush_delayed_work(&m->cleaner.work);
 		hawk_health_stop(m);
 		kobject_put(&m->kobj);
 	}

@@ -156,26 +156,34 @@ static ktime_t hawk_job_timeout(const struct hawk_job *job)
 }
 
 /*
+ * Wait at hawk_as.wait for a condition.  Who is frozen meanwhile goes on.
+ * Result: 0; -ETIME: the deadline has passed; -ERESTARTSYS: a signal.
+ */
+#define hawk_job_wait_event(_job, _cond)						\
+({											\
+	ktime_t _left;									\
+	int _ret;									\
+											\
+	do {										\
+		_left = hawk_job_timeout(_job);						\
+		_ret = _left <= 0 ? -ETIME :						\
+		       wait_event_interruptible_hrtimeout((_job)->as->wait, _cond, _left);	\
+	} while (_ret == -ERESTARTSYS && hawk_pm_thawed());				\
+	_ret;										\
+})
+
+/*
  * Return: 0: something may go on; HAWK_STALLED; -ETIME; -ERESTARTSYS;
  * -ECANCELED: nobody wants the rest.
  */
 static int hawk_job_wait(struct hawk_job *job, s64 events)
 {
-	ktime_t timeout;
 	int ret;
 
-	do {
-		timeout = hawk_job_timeout(job);
-		if (timeout <= 0)
-			return -ETIME;
-		/* Their items are ready to be stepped, and would ask for them again and again. */
-		if (job->cut && !job->async && signal_pending(current))
-			ret = -ERESTARTSYS;
-		else
-			ret = wait_event_interruptible_hrtimeout(job->as->wait,
-								 hawk_job_may_go_on(job, events),
-								 timeout);
-	} while (ret == -ERESTARTSYS && hawk_pm_thawed());
+	/* Their items are ready to be stepped, and would ask for them again and again. */
+	if (job->cut && !job->async && signal_pending(current) && !hawk_pm_thawed())
+		return -ERESTARTSYS;
+	ret = hawk_job_wait_event(job, hawk_job_may_go_on(job, events));
 	if (ret)
 		return ret;
 	if (hawk_job_stopped(job))
@@ -207,24 +215,20 @@ static void hawk_job_unblock(struct hawk_job *job, u64 max)
  */
 static int hawk_job_settle(struct hawk_job *job)
 {
-	ktime_t timeout;
+	struct hawk_settle s;
 	int ret;
 
 	job->settle = false;
 	if (atomic64_read(&job->as->claims) == job->claims)
 		hawk_reclaim_want(job->as);
 	/* The deadline is looked at where the job waits for moves. */
-	do {
-		timeout = hawk_job_timeout(job);
-		ret = timeout <= 0 ? -ETIME :
-		      wait_event_interruptible_hrtimeout(job->as->wait,
-							 !READ_ONCE(job->as->starved_tiers) ||
-							 hawk_job_stopped(job), timeout);
-	} while (ret == -ERESTARTSYS && hawk_pm_thawed());
+	ret = hawk_job_wait_event(job, !READ_ONCE(job->as->starved_tiers) ||
+				  hawk_job_stopped(job));
+	if (!ret && hawk_settle_begin(job->as, &s))
+		ret = hawk_job_wait_event(job, hawk_settle_over(job->as, &s) ||
+					  hawk_job_stopped(job));
 	if (ret == -ERESTARTSYS)
 		return ret;
-	if (!ret)
-		hawk_as_settle(job->as);
 	job->settled = atomic64_read(&job->as->claims) == job->claims;
 	hawk_job_unblock(job, U64_MAX);
 	return 0;

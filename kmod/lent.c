@@ -65,8 +65,7 @@ static int hawk_lent_round(struct hawk_mem *m, u32 want)
 	if (fatal_signal_pending(current))
 		return -EINTR;
 	ret = hawk_as_wait_dying(m);
-	flush_delayed_work(&m->clean);
-	return ret;
+	return ret ?: hawk_clean_wait(m);
 }
 
 static int hawk_lent_refused(const struct hawk_as *as, u32 tier, u32 lacks)

@@ -12,8 +12,8 @@
 #include <linux/atomic.h>
 #include <linux/kobject.h>
 #include <linux/types.h>
-#include <linux/workqueue.h>
 
+#include "clean.h"
 #include "health.h"
 #include "provider.h"
 
@@ -112,10 +112,7 @@ struct hawk_mem_count {
  *	this structure
  * @released: @ops->release has been called
  * @writeback_permille: clean or free frames wanted per 1024 (sysfs, host)
- * @clean: takes care of chunks that left their owner
- * @unclean: this time it could not zero one; only @clean's
- * @clean_slower: pauses in a row after which that was so, 0: it could; only @clean's
- * @clean_at: when the present pause is over, jiffies, if @clean_slower; only @clean's
+ * @cleaner: takes care of chunks that left their owner
  * @watch: for drives that fail (blk)
  */
 struct hawk_mem {
@@ -143,15 +140,10 @@ struct hawk_mem {
 	bool gone;
 	bool released;
 	unsigned int writeback_permille;
-	struct delayed_work clean;
-	bool unclean;
-	int clean_slower;
-	unsigned long clean_at;
+	struct hawk_cleaner cleaner;
 	struct hawk_watch watch;
 };
 
-void hawk_mem_clean_soon(struct hawk_mem *m);
-void hawk_mem_unclean(struct hawk_mem *m, u32 chunk, int err);
 void hawk_mem_remove_all(void);
 struct hawk_mem *hawk_mem_find(u32 tier);
 int hawk_mem_remove(struct hawk_mem *m);

@@ -297,7 +297,7 @@ static void hawk_mem_free(struct kobject *kobj)
 	struct hawk_mem *m = to_hawk_mem(kobj);
 
 	/* A space that ends late may have called for the cleaner once more. */
-	cancel_delayed_work_sync(&m->clean);
+	cancel_delayed_work_sync(&m->cleaner.work);
 	hawk_mem_release(m);
 	hawk_pool_file_free(m);
 	free_percpu(m->count);

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * tier.c - tiers come and go; chunks are cleaned before they change owner
+ * tier.c - tiers come and go
  *
- * The engine knows a tier as a number of chunks, hawk_mem is the memory behind
- * it.  Chunks that a space has left are dirty: the cleaner of the tier frees or
- * zeroes their memory and gives them back to the engine.  A page that a NIC or
- * another process still holds keeps its chunk in quarantine; the cleaner looks
- * again later.  So does one that could not be zeroed, but that is tried less and less
- * often: whoever has the memory is broken or busy, and may be so for long.
+ * The engine knows a tier as a number of chunks, hawk_mem is the memory behind it.
  */
 #include "hawk.h"
 #include "core/health.h"
@@ -20,74 +15,7 @@
 #include <linux/percpu.h>
 #include <linux/slab.h>
 
-#define HAWK_CLEAN_RETRY_MS	500	/* how often quarantined chunks are looked at */
 #define HAWK_ENDS_MS	10000	/* for a walk, a transfer, the end of an export */
-#define HAWK_CLEAN_SLOWER	7	/* times that this is doubled at most: 64 s */
-
-/*
- * When to look again at what is left.  Spaces that end make the cleaner look before a
- * pause is over: that makes the next one no longer.
- */
-static unsigned long hawk_mem_clean_delay(struct hawk_mem *m)
-{
-	unsigned long now = jiffies;
-
-	if (!m->unclean)
-		return msecs_to_jiffies(HAWK_CLEAN_RETRY_MS);
-	m->unclean = false;
-	if (!m->clean_slower || time_after_eq(now, m->clean_at)) {
-		m->clean_slower = min(m->clean_slower + 1, HAWK_CLEAN_SLOWER + 1);
-		m->clean_at = now + msecs_to_jiffies(HAWK_CLEAN_RETRY_MS <<
-						     (m->clean_slower - 1));
-	}
-	return m->clean_at - now;
-}
-
-static void hawk_mem_clean(struct work_struct *work)
-{
-	struct hawk_mem *m = container_of(to_delayed_work(work), struct hawk_mem, clean);
-	u32 c = HAWK_NONE, held = 0;
-
-	while (!READ_ONCE(m->gone) &&
-	       (c = hawk_tier_next_dirty(hawk_dev.engine, m->id, c)) != HAWK_NONE) {
-		if (m->ops->clean(m, c))
-			hawk_tier_clean(hawk_dev.engine, m->id, c);
-		else
-			held++;
-		cond_resched();
-	}
-	hawk_pool_sync(m);
-	if (m->clean_slower && !m->unclean && !READ_ONCE(m->gone) && !READ_ONCE(m->lost)) {
-		m->clean_slower = 0;
-		pr_info_ratelimited("tier %u: its chunks could be zeroed now\n", m->id);
-	}
-	if (held)
-		queue_delayed_work(hawk_dev.clean_wq, &m->clean, hawk_mem_clean_delay(m));
-}
-
-/**
- * hawk_mem_unclean() - a chunk could not be made fit for another owner
- * @m: the memory
- * @chunk: the chunk; stays dirty, and is tried again
- * @err: why, negative errno
- *
- * The log has the first of a row of failures.
- *
- * Context: in hawk_mem_ops.clean only.
- */
-void hawk_mem_unclean(struct hawk_mem *m, u32 chunk, int err)
-{
-	if (!m->clean_slower && !m->unclean)
-		pr_err_ratelimited("tier %u: chunk %u cannot be zeroed: %d; nobody gets it until it can, quarantine_bytes tells how much waits for that\n",
-		       m->id, chunk, err);
-	m->unclean = true;
-}
-
-/* Chunks may have become dirty.  The caller has a reference. */
-void hawk_mem_clean_soon(struct hawk_mem *m)
-{
-	mod_delayed_work(hawk_dev.clean_wq, &m->clean, 0);
-}
 
 /* A new memory without any; on failure to fill it, kobject_put() it. */
 struct hawk_mem *hawk_mem_alloc(const struct hawk_mem_ops *ops, u32 kind, u32 chunks)
@@ -105,7 +33,7 @@ struct hawk_mem *hawk_mem_alloc(const struct hawk_mem_ops *ops, u32 kind, u32 ch
 	m->kind = kind;
 	m->node = NUMA_NO_NODE;
 	m->chunks = chunks;
-	INIT_DELAYED_WORK(&m->clean, hawk_mem_clean);
+	hawk_clean_init(m);
 	hawk_health_init(m);
 	hawk_sysfs_init_mem(m);
 	return m;
@@ -246,6 +174,7 @@ static void hawk_mem_unpublish(struct hawk_mem *m)
 	lockdep_assert_held(&hawk_dev.lock);
 	hawk_dev.mem[m->id] = NULL;
 	WRITE_ONCE(m->gone, true);
+	hawk_clean_told(m);	/* nobody waits for the cleaner any more */
 	kobject_del(&m->kobj);
 }
 
@@ -265,7 +194,7 @@ static int hawk_mem_remove_clean(struct hawk_mem *m)
 		hawk_mem_clean_soon(m);
 		goto out;
 	}
-	cancel_delayed_work_sync(&m->clean);
+	cancel_delayed_work_sync(&m->cleaner.work);
 	hawk_mem_unpublish(m);
 	kobject_put(&m->kobj);
 out:
@@ -278,7 +207,7 @@ out:
  * @m: the tier, referenced by the caller
  *
  * Context: may sleep, takes hawk_device.lock.
- * Return: 0; -ENOENT: another caller was faster; -EBUSY.
+ * Return: 0; -ENOENT: another caller was faster; -EBUSY; -EINTR: the caller is being killed.
  */
 int hawk_mem_remove(struct hawk_mem *m)
 {
@@ -289,7 +218,8 @@ int hawk_mem_remove(struct hawk_mem *m)
 		 * Chunks that only wait for the cleaner are no reason to refuse.  A large
 		 * tier takes it seconds: not with the lock held.
 		 */
-		flush_delayed_work(&m->clean);
+		if (hawk_clean_wait(m))
+			return -EINTR;
 		ret = hawk_mem_remove_clean(m);
 	}
 	if (!ret)
@@ -434,11 +364,11 @@ void hawk_mem_remove_all(void)
 
 		if (!m)
 			continue;
-		flush_delayed_work(&m->clean);
+		flush_delayed_work(&m->cleaner.work);
 		hawk_dev_lock();
 		hawk_mem_unpublish(m);
 		mutex_unlock(&hawk_dev.lock);
-		cancel_delayed_work_sync(&m->clean);
+		cancel_delayed_work_sync(&m->cleaner.work);
 		hawk_mem_release(m);
 		kobject_put(&m->kobj);
 	}
