@@ -288,21 +288,21 @@ static void hawk_tidy_work(struct work_struct *work)
 		if (as->info.seqs)
 			more |= hawk_tidy_space(as);
 	if (more)
-		queue_delayed_work(hawk_dev.batch_wq, &hawk_dev.tidy, 1);
+		queue_delayed_work(hawk_dev.own_wq, &hawk_dev.tidy, 1);
 }
 
 /* A sequence of the space has given something up.  Context: any. */
 void hawk_tidy_soon(struct hawk_as *as)
 {
 	WRITE_ONCE(as->untidy, true);
-	queue_delayed_work(hawk_dev.batch_wq, &hawk_dev.tidy, msecs_to_jiffies(HAWK_TIDY_MS));
+	queue_delayed_work(hawk_dev.own_wq, &hawk_dev.tidy, msecs_to_jiffies(HAWK_TIDY_MS));
 }
 
 /* Pins or leases of the space have ended.  Context: any. */
 void hawk_tidy_waiting(struct hawk_as *as)
 {
 	if (hawk_seq_due(as->space))
-		mod_delayed_work(hawk_dev.batch_wq, &hawk_dev.tidy, 0);
+		mod_delayed_work(hawk_dev.own_wq, &hawk_dev.tidy, 0);
 }
 
 void hawk_tidy_init(void)

@@ -68,7 +68,7 @@ static void hawk_elastic_work(struct work_struct *work)
 	}
 	kfree(plan.move);
 	if (any)
-		queue_delayed_work(hawk_dev.batch_wq, &hawk_dev.elastic,
+		queue_delayed_work(hawk_dev.own_wq, &hawk_dev.elastic,
 				   msecs_to_jiffies(HAWK_ELASTIC_MS));
 }
 
@@ -90,7 +90,7 @@ int hawk_ioc_elastic(struct hawk_file *f, void *arg)
 		return -EACCES;
 	ret = hawk_space_elastic(f->as->space, e);
 	if (!ret && set && e->on)
-		mod_delayed_work(hawk_dev.batch_wq, &hawk_dev.elastic, 0);
+		mod_delayed_work(hawk_dev.own_wq, &hawk_dev.elastic, 0);
 	return ret;
 }
 

@@ -282,7 +282,8 @@ static int hawk_gather_async(struct hawk_gather_call *c, struct hawk_gather *arg
 	}
 	INIT_WORK(&c->work, hawk_gather_work);
 	hawk_task_begin(c->f, &c->task, arg->user_data);
-	queue_work(hawk_dev.batch_wq, &c->work);
+	/* who is urgent is not behind those that sleep */
+	queue_work(c->urgent ? hawk_dev.batch_wq : hawk_dev.gather_wq, &c->work);
 	return 0;
 }
 

@@ -57,7 +57,9 @@ struct hawk_job;
  * @nspaces: spaces not quite gone; the module's exit waits for zero
  * @ends_wait: for a space to be gone
  * @wq: ends of moves and leases; nothing on it waits for a move
- * @batch_wq: asynchronous batches, which wait for moves and for cleaning
+ * @batch_wq: asynchronous batches, which wait for moves and for cleaning; urgent gathers
+ * @gather_wq: other asynchronous gathers, which sleep for the pace
+ * @own_wq: the device's own work, each a few works whatever clients do
  * @clean_wq: cleaning of chunks; nothing on it takes @lock, so it may be waited
  *	for with @lock held
  * @export_wq: ends of exports; waits for fences of importers
@@ -96,6 +98,8 @@ struct hawk_device {
 	wait_queue_head_t ends_wait;
 	struct workqueue_struct *wq;
 	struct workqueue_struct *batch_wq;
+	struct workqueue_struct *gather_wq;
+	struct workqueue_struct *own_wq;
 	struct workqueue_struct *clean_wq;
 	struct workqueue_struct *export_wq;
 	struct workqueue_struct *reclaim_wq;

@@ -82,7 +82,7 @@ static void hawk_health_watch(struct work_struct *work)
 	if (hawk_health_stalls(&m->watch))
 		hawk_health_tell(m, hawk_tier_fault(hawk_dev.engine, m->id, HAWK_FAULT_STALL,
 						    ktime_get_ns()), -ETIME);
-	queue_delayed_work(hawk_dev.batch_wq, &m->watch.work, msecs_to_jiffies(HAWK_WATCH_MS));
+	queue_delayed_work(hawk_dev.own_wq, &m->watch.work, msecs_to_jiffies(HAWK_WATCH_MS));
 }
 
 void hawk_health_init(struct hawk_mem *m)
@@ -126,7 +126,7 @@ void hawk_health_begin(struct hawk_mem *m)
 	if (atomic_inc_return(&m->watch.out) > 1)
 		return;
 	WRITE_ONCE(m->watch.since, ktime_get_ns());
-	queue_delayed_work(hawk_dev.batch_wq, &m->watch.work, msecs_to_jiffies(HAWK_WATCH_MS));
+	queue_delayed_work(hawk_dev.own_wq, &m->watch.work, msecs_to_jiffies(HAWK_WATCH_MS));
 }
 
 /**
@@ -161,7 +161,7 @@ void hawk_health_failed(struct hawk_mem *m, bool write, int err)
 	disk = hawk_health_disk(m);
 	if (disk && test_bit(GD_DEAD, &disk->state)) {
 		WRITE_ONCE(m->watch.dead, true);
-		mod_delayed_work(hawk_dev.batch_wq, &m->watch.work, 0);
+		mod_delayed_work(hawk_dev.own_wq, &m->watch.work, 0);
 		return;
 	}
 	hawk_health_tell(m, hawk_tier_fault(hawk_dev.engine, m->id, write ? HAWK_FAULT_WRITE :

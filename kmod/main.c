@@ -50,7 +50,9 @@ int hawk_ioc_query(struct hawk_file *f, void *arg)
 
 /*
  * The queues are apart: a queue full of batches that wait must not keep the moves
- * and the cleaning that they wait for from being done.
+ * and the cleaning that they wait for from being done, nor a drive that stalls from being
+ * noticed; and one full of gathers that sleep for the pace must not keep batches from
+ * beginning.
  */
 static int hawk_queues_create(void)
 {
@@ -60,9 +62,15 @@ static int hawk_queues_create(void)
 	hawk_dev.batch_wq = alloc_workqueue("hawk-batch", WQ_UNBOUND, 0);
 	if (!hawk_dev.batch_wq)
 		goto err_destroy_wq;
+	hawk_dev.gather_wq = alloc_workqueue("hawk-gather", WQ_UNBOUND, 0);
+	if (!hawk_dev.gather_wq)
+		goto err_destroy_batch_wq;
+	hawk_dev.own_wq = alloc_workqueue("hawk-own", WQ_UNBOUND, 0);
+	if (!hawk_dev.own_wq)
+		goto err_destroy_gather_wq;
 	hawk_dev.clean_wq = alloc_workqueue("hawk-clean", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!hawk_dev.clean_wq)
-		goto err_destroy_batch_wq;
+		goto err_destroy_own_wq;
 	if (hawk_export_init())
 		goto err_destroy_clean_wq;
 	if (hawk_import_init())
@@ -73,6 +81,10 @@ err_exit_export:
 	hawk_export_exit();
 err_destroy_clean_wq:
 	destroy_workqueue(hawk_dev.clean_wq);
+err_destroy_own_wq:
+	destroy_workqueue(hawk_dev.own_wq);
+err_destroy_gather_wq:
+	destroy_workqueue(hawk_dev.gather_wq);
 err_destroy_batch_wq:
 	destroy_workqueue(hawk_dev.batch_wq);
 err_destroy_wq:
@@ -84,6 +96,8 @@ static void hawk_queues_destroy(void)
 {
 	hawk_import_exit();
 	hawk_export_exit();
+	destroy_workqueue(hawk_dev.own_wq);
+	destroy_workqueue(hawk_dev.gather_wq);
 	destroy_workqueue(hawk_dev.batch_wq);
 	destroy_workqueue(hawk_dev.clean_wq);
 	destroy_workqueue(hawk_dev.wq);
@@ -177,6 +191,7 @@ static void __exit hawk_exit(void)
 	hawk_elastic_work_exit();
 	hawk_tidy_exit();
 	hawk_writeback_exit();
+	flush_workqueue(hawk_dev.gather_wq);
 	flush_workqueue(hawk_dev.batch_wq);
 	hawk_as_unlink_all();
 	/* A move in flight holds its space, and its I/O the memory of the tiers. */

@@ -648,7 +648,7 @@ static void hawk_pool_work(struct work_struct *work)
 /* A block has been written to a pool. */
 void hawk_pool_kick(void)
 {
-	queue_delayed_work(hawk_dev.batch_wq, &hawk_dev.pool_commit,
+	queue_delayed_work(hawk_dev.own_wq, &hawk_dev.pool_commit,
 			   msecs_to_jiffies(HAWK_COMMIT_MS));
 }
 

@@ -87,7 +87,7 @@ static void hawk_promote_work(struct work_struct *work)
 	}
 	kfree(plan.move);
 	if (any)
-		queue_delayed_work(hawk_dev.batch_wq, &hawk_promote_later,
+		queue_delayed_work(hawk_dev.own_wq, &hawk_promote_later,
 				   msecs_to_jiffies(HAWK_PROMOTE_MS));
 }
 
@@ -111,7 +111,7 @@ int hawk_ioc_phase(struct hawk_file *f, void *data)
 	WRITE_ONCE(f->as->phase_until, arg->flags & HAWK_PHASE_PREFILL ? arg->until_ns : 0);
 	/* who says so all the time does not make it run more often */
 	if (arg->flags & HAWK_PHASE_PREFILL)
-		queue_delayed_work(hawk_dev.batch_wq, &hawk_promote_later, 0);
+		queue_delayed_work(hawk_dev.own_wq, &hawk_promote_later, 0);
 	return 0;
 }
 

@@ -55,7 +55,7 @@ static void hawk_writeback_work(struct work_struct *work)
 		while ((as = hawk_as_next(as)))
 			hawk_writeback_space(as, &plan);
 	kfree(plan.move);
-	queue_delayed_work(hawk_dev.batch_wq, &hawk_dev.writeback,
+	queue_delayed_work(hawk_dev.own_wq, &hawk_dev.writeback,
 			   msecs_to_jiffies(HAWK_WRITEBACK_MS));
 }
 
@@ -67,7 +67,7 @@ void hawk_writeback_init(void)
 /* A tunable has changed. */
 void hawk_writeback_kick(void)
 {
-	mod_delayed_work(hawk_dev.batch_wq, &hawk_dev.writeback, 0);
+	mod_delayed_work(hawk_dev.own_wq, &hawk_dev.writeback, 0);
 }
 
 void hawk_writeback_exit(void)
