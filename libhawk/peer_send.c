@@ -20,7 +20,7 @@
 #define STALL_MS	30000		/* a receiver that does not listen */
 #define LISTEN_NS	2000000u	/* for answers, before looking for layers again */
 
-enum unit_state { UNIT_TODO, UNIT_SENT, UNIT_DONE, UNIT_BAD };
+enum unit_state { UNIT_UNSENT, UNIT_SENT, UNIT_DONE, UNIT_BAD };
 
 /**
  * struct hawk_send - a session's sender

@@ -21,7 +21,7 @@
  * receiver reads them in the same order, from where they have come to.  The bytes of a unit,
  * its record and its number arrive in this order, since a connection keeps it.
  *
- * A unit is TODO, SENT, DONE, or BAD, which is like TODO but first.  Unit n is not sent before
+ * A unit is UNSENT, SENT, DONE, or BAD, which is like UNSENT but first.  Unit n is not sent before
  * unit n - window is DONE: so neither its record nor its staging frame has one that is still
  * needed.
  */
