@@ -106,10 +106,11 @@ static int expect(struct fab_conn *c, enum rdma_cm_event_type want, uint64_t dea
 	int ret = next_event(c->ch, deadline, &ev);
 
 	if (ret)
-		return hawk_fail(ret, "peer: connecting (event %d)", want);
+		return hawk_fail(ret, "peer: connecting: no %s", rdma_lib.p_rdma_event_str(want));
 	ret = ev->event == want ? 0 : error_of(ev);
 	if (ret)
-		hawk_fail(ret, "peer: connecting: event %d, status %d", ev->event, ev->status);
+		hawk_fail(ret, "peer: connecting: %s, status %d", rdma_lib.p_rdma_event_str(ev->event),
+			  ev->status);
 	rdma_lib.p_rdma_ack_cm_event(ev);
 	return ret;
 }

@@ -4,8 +4,8 @@
  *
  * A request is carried out when it is posted, by the thread that posts it, after the checks
  * that a NIC makes: keys, bounds, rights, slots.  With a lag, a NIC's delay is played, too:
- * writes and reads wait for polls of who posted them, or for a message that he sends after.  One lock guards all of it, one condition
- * tells everybody that something has happened.
+ * writes and reads wait for polls of who posted them, or for a message that he sends after.  One
+ * lock guards all of it, one condition tells everybody that something has happened.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -8,6 +8,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,7 +203,7 @@ static int fab_rdma_reg(struct fab *f, struct fab_reg *reg)
 	if (!mr)
 		return no_way(reg, errno);
 	/* grants without windows register parts of it again */
-	reg->p.dmabuf = fd >= 0 && !f->windows ? dup(fd) : -1;
+	reg->p.dmabuf = fd >= 0 && !f->windows ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
 	reg->base = reg->p.addr ? (uintptr_t)reg->p.addr : reg->p.dmabuf_off;
 	reg->lkey = mr->lkey;
 	reg->priv = mr;

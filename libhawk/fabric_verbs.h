@@ -29,7 +29,7 @@
 	F(rdma_destroy_qp) F(rdma_connect) F(rdma_listen) F(rdma_accept) \
 	F(rdma_reject) F(rdma_disconnect) F(rdma_get_cm_event)		\
 	F(rdma_ack_cm_event) F(rdma_migrate_id) F(rdma_set_option)	\
-	F(rdma_get_devices) F(rdma_free_devices)
+	F(rdma_get_devices) F(rdma_free_devices) F(rdma_event_str)
 #define IBV_FUNCTIONS(F)						\
 	F(ibv_alloc_pd) F(ibv_dealloc_pd) F(ibv_reg_mr) F(ibv_reg_dmabuf_mr) \
 	F(ibv_dereg_mr) F(ibv_create_comp_channel) F(ibv_destroy_comp_channel) \
