@@ -27,6 +27,13 @@ int hawk_fail(int err, const char *fmt, ...)
 	return err;
 }
 
+/* Notes a cause as hawk_strerror_last() told it, here or to another thread; returns @err. */
+int hawk_fail_as(int err, const char *why)
+{
+	snprintf(last_error, sizeof(last_error), "%s", why);
+	return err;
+}
+
 void hawk_fail_clear(void)
 {
 	last_error[0] = 0;

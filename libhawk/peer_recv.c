@@ -247,8 +247,9 @@ static int accept_offer(struct hawk_recv *r, struct session *s, uint64_t deadlin
 	if (ret)
 		return ret;
 	ret = look_at_offer(r, &o, s);
-	if (r->begun && (memcmp(s->id, r->s.id, SESSION_ID) || s->chunk_layers != r->s.chunk_layers ||
-			 memcmp(&s->range, &r->s.range, sizeof(s->range)))) {
+	if (!ret && r->begun &&
+	    (memcmp(s->id, r->s.id, SESSION_ID) || s->chunk_layers != r->s.chunk_layers ||
+	     memcmp(&s->range, &r->s.range, sizeof(s->range)))) {
 		r->begun = false;	/* it begins from the start */
 		r->first = 0;
 	}
@@ -271,24 +272,26 @@ static int accept_offer(struct hawk_recv *r, struct session *s, uint64_t deadlin
 	return ret ? ret : err;
 }
 
-/* Marks what is done already in the units that it is cut into now. */
-static int reset_units(struct hawk_recv *r, uint32_t chunks)
+/* From here on @s counts; marks what is done already in the units that it is cut into. */
+static int take_over(struct hawk_recv *r, const struct session *s, uint32_t chunks)
 {
-	uint8_t *done = calloc(r->s.units, 1);
+	uint8_t *done = calloc(s->units, 1);
 
 	if (!done)
-		return hawk_fail(-ENOMEM, "session: %u units", r->s.units);
-	memset(done, 1, (size_t)chunks * r->s.pieces);
+		return hawk_fail(-ENOMEM, "session: %u units", s->units);
+	memset(done, 1, (size_t)chunks * s->pieces);
 	free(r->done);
 	r->done = done;
-	r->first = chunks * r->s.pieces;
+	r->s = *s;
+	r->first = chunks * s->pieces;
 	r->head = 0;
 	r->count = 0;
 	r->begun = true;
 	return 0;
 }
 
-static int prepare(struct hawk_recv *r, const struct session *s, const struct peer_begin *b,
+/* What the sender begins with is cut as he says; nothing is changed here if that does not do. */
+static int prepare(struct hawk_recv *r, struct session *s, const struct peer_begin *b,
 		   uint64_t deadline)
 {
 	uint32_t chunks = chunks_done(r);
@@ -296,21 +299,20 @@ static int prepare(struct hawk_recv *r, const struct session *s, const struct pe
 
 	if (b->way >= HAWK_WAYS)
 		return hawk_fail(-ECANCELED, "session: the sender does not begin");
-	r->s = *s;
-	ret = session_cut(&r->s, b->way, b->frame_bytes);
-	if (!ret && r->s.units != b->units)
-		ret = hawk_fail(-EPROTO, "session: %u units here, %u there", r->s.units, b->units);
-	if (!ret && b->way == HAWK_WAY_RECEIVER && r->s.stage > r->frame_max)
+	ret = session_cut(s, b->way, b->frame_bytes);
+	if (!ret && s->units != b->units)
+		ret = hawk_fail(-EPROTO, "session: %u units here, %u there", s->units, b->units);
+	if (!ret && b->way == HAWK_WAY_RECEIVER && s->stage > r->frame_max)
 		ret = hawk_fail(-E2BIG, "session: staging frames of %llu bytes, %llu are allowed",
-				(unsigned long long)r->s.stage, (unsigned long long)r->frame_max);
+				(unsigned long long)s->stage, (unsigned long long)r->frame_max);
 	session_room_end(r->stage);
 	r->stage = NULL;
 	if (!ret && b->way == HAWK_WAY_RECEIVER)
-		ret = session_room(r->p->net, SESSION_FRAMES * r->s.stage, &r->stage);
+		ret = session_room(r->p->net, SESSION_FRAMES * s->stage, &r->stage);
 	if (!ret && r->stage)
-		ret = give(r, GRANT_STAGE, r->stage, 0, SESSION_FRAMES * r->s.stage,
+		ret = give(r, GRANT_STAGE, r->stage, 0, SESSION_FRAMES * s->stage,
 			   HAWK_GRANT_WRITE, deadline);
-	return ret ? ret : reset_units(r, chunks);
+	return ret ? ret : take_over(r, s, chunks);
 }
 
 /* OFFER to READY; the lock of the peer is held. */
@@ -342,7 +344,10 @@ static int agree(struct hawk_recv *r, uint64_t deadline)
 	return ret ? ret : err;
 }
 
-/* Takes back what the sender was given; the lock of the peer is held. */
+/*
+ * Takes back what the sender was given, and forgets what of him has not been looked at: the
+ * records behind it are not his any more.  The lock of the peer is held.
+ */
 static void take_back(struct hawk_recv *r)
 {
 	unsigned int i;
@@ -354,6 +359,7 @@ static void take_back(struct hawk_recv *r)
 	}
 	if (r->p->rx == r)
 		r->p->rx = NULL;
+	r->count = 0;
 }
 
 /* ---- calls ---- */

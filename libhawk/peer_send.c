@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -41,7 +42,8 @@ enum unit_state { UNIT_UNSENT, UNIT_SENT, UNIT_DONE, UNIT_BAD };
  * @data: grant of the receiver's layout
  * @record: grant of his records
  * @stage: grant of his staging frames
- * @state: enum unit_state by unit; guarded by @p->lock, like the next four
+ * @state: enum unit_state by unit, NULL: nothing was agreed on yet; guarded by @p->lock, like
+ *	the next four
  * @first: the first unit that is not DONE
  * @next: the first unit that was never sent
  * @again: units sent again
@@ -53,6 +55,7 @@ enum unit_state { UNIT_UNSENT, UNIT_SENT, UNIT_DONE, UNIT_BAD };
  * @stop: the thread is to end
  * @over: it has: all is verified, or @err
  * @err: why it has ended early
+ * @why: in words
  * @last_layer_ns: when the last layer was announced
  * @last_chunk_ns: when sending of the last chunk began
  * @over_ns: when all was verified
@@ -90,6 +93,7 @@ struct hawk_send {
 	bool stop;
 	bool over;
 	int err;
+	char why[256];
 	uint64_t last_layer_ns;
 	uint64_t last_chunk_ns;
 	uint64_t over_ns;
@@ -114,7 +118,7 @@ int peer_send_message(struct hawk_peer *p, const struct peer_head *h)
 		s->acked = true;
 		return 0;
 	}
-	if (m->unit >= s->s.units || (s->state[m->unit] != UNIT_SENT && m->status))
+	if (m->unit >= s->s.units || s->state[m->unit] != UNIT_SENT)
 		return peer_break(p, -EPROTO, "an answer to unit %u, which is not under way", m->unit);
 	s->state[m->unit] = m->status ? UNIT_BAD : UNIT_DONE;
 	while (s->first < s->s.units && s->state[s->first] == UNIT_DONE)
@@ -124,17 +128,25 @@ int peer_send_message(struct hawk_peer *p, const struct peer_head *h)
 
 /* ---- agreeing ---- */
 
-static int choose(struct hawk_send *s)
+/* The layers, which are the same as before if something was agreed on before; the way. */
+static int choose(struct hawk_send *s, struct session *n)
 {
 	struct hawk_choice ch;
-	int ret;
+	int ret = session_layers(n);
 
+	if (ret)
+		return ret;
+	if (s->state && (n->range.layer_first != s->s.range.layer_first ||
+			 n->range.layers != s->s.range.layers))
+		return hawk_fail(-EINVAL, "session: %u layers from %u on, %u from %u on were begun with: the receiver has others than the one before",
+				 n->range.layers, n->range.layer_first, s->s.range.layers,
+				 s->s.range.layer_first);
 	if (s->want_way < HAWK_WAYS)
-		return session_cut(&s->s, s->want_way, s->frame_bytes);
+		return session_cut(n, s->want_way, s->frame_bytes);
 	s->costs.frame_bytes = s->frame_bytes;
 	s->costs.strips = 0;
-	ret = hawk_layout_choose(&s->s.src, &s->s.dst, &s->s.range, &s->costs, &ch);
-	return ret ? ret : session_cut(&s->s, ch.way, s->frame_bytes);
+	ret = hawk_layout_choose(&n->src, &n->dst, &n->range, &s->costs, &ch);
+	return ret ? ret : session_cut(n, ch.way, s->frame_bytes);
 }
 
 /* The receiver's block table, out of his memory. */
@@ -170,12 +182,12 @@ static int read_table(struct hawk_send *s, const struct peer_accept *a, uint64_t
 	return ret;
 }
 
-static int check_grants(struct hawk_send *s, const struct peer_accept *a)
+static int check_grants(struct hawk_send *s, const struct session *n, const struct peer_accept *a)
 {
 	struct grant_in *data = a->data_grant ? peer_grant_find(s->p, a->data_grant) : NULL;
 	struct grant_in *rec = a->record_grant ? peer_grant_find(s->p, a->record_grant) : NULL;
 
-	if (!data || !rec || data->g.bytes < s->s.dst.bytes ||
+	if (!data || !rec || data->g.bytes < n->dst.bytes ||
 	    rec->g.bytes < SESSION_RECORDS * sizeof(struct peer_record))
 		return peer_break(s->p, -EPROTO, "the grants of a session are not there, or too small");
 	s->data = a->data_grant;
@@ -183,17 +195,21 @@ static int check_grants(struct hawk_send *s, const struct peer_accept *a)
 	return 0;
 }
 
-/* Everything that is not sent yet, with @chunks done already. */
-static int reset_units(struct hawk_send *s, uint32_t chunks)
+/* From here on @n counts: nothing of it is sent yet but @chunks, which are done. */
+static int take_over(struct hawk_send *s, const struct session *n, uint32_t chunks)
 {
-	uint32_t u, done = chunks * s->s.pieces;
+	uint32_t done = chunks * n->pieces;
+	uint8_t *state;
 
+	if (chunks > n->chunks)
+		return peer_break(s->p, -EPROTO, "the peer has %u of %u chunks", chunks, n->chunks);
+	state = calloc(n->units, 1);
+	if (!state)
+		return hawk_fail(-ENOMEM, "session: %u units", n->units);
+	memset(state, UNIT_DONE, done);
 	free(s->state);
-	s->state = calloc(s->s.units, 1);
-	if (!s->state)
-		return hawk_fail(-ENOMEM, "session: %u units", s->s.units);
-	for (u = 0; u < done; u++)
-		s->state[u] = UNIT_DONE;
+	s->state = state;
+	s->s = *n;
 	s->first = done;
 	s->next = done;
 	return 0;
@@ -202,32 +218,27 @@ static int reset_units(struct hawk_send *s, uint32_t chunks)
 static int begin(struct hawk_send *s, const struct peer_accept *a, uint64_t deadline)
 {
 	struct peer_begin b = { .frame_bytes = s->frame_bytes };
+	struct session n = s->s;
 	struct peer_ready r;
-	int ret = session_layout(&s->s.dst, &a->dst);
+	int ret = session_layout(&n.dst, &a->dst);
 
 	if (!ret)
-		ret = session_layers(&s->s);
+		ret = choose(s, &n);
 	if (!ret)
-		ret = check_grants(s, a);
+		ret = check_grants(s, &n, a);
 	if (!ret)
 		ret = read_table(s, a, deadline);
 	if (!ret)
-		ret = choose(s);
-	if (!ret && a->chunks_done > s->s.chunks)
-		ret = peer_break(s->p, -EPROTO, "the peer has %u of %u chunks", a->chunks_done,
-				 s->s.chunks);
-	if (!ret)
-		ret = reset_units(s, a->chunks_done);
-	memcpy(b.id, s->s.id, SESSION_ID);
-	b.way = ret ? HAWK_WAYS : s->s.way;	/* HAWK_WAYS: there is nothing to begin */
-	b.units = s->s.units;
+		ret = take_over(s, &n, a->chunks_done);
+	memcpy(b.id, n.id, SESSION_ID);
+	b.way = ret ? HAWK_WAYS : n.way;	/* HAWK_WAYS: there is nothing to begin */
+	b.units = n.units;
 	if (ret) {
 		char why[256];
 
-		strncpy(why, hawk_strerror_last(), sizeof(why) - 1);
-		why[sizeof(why) - 1] = 0;
+		snprintf(why, sizeof(why), "%s", hawk_strerror_last());
 		peer_send(s->p, MSG_BEGIN, &b, sizeof(b), deadline);
-		return s->p->st.broken ? ret : hawk_fail(ret, "%s", why);
+		return s->p->st.broken ? ret : hawk_fail_as(ret, why);
 	}
 	ret = peer_send(s->p, MSG_BEGIN, &b, sizeof(b), deadline);
 	if (!ret)
@@ -403,6 +414,7 @@ static int post_unit(struct hawk_send *s, uint32_t unit, const struct hawk_route
 		return ret;
 	s->frame_seq[unit % SESSION_FRAMES] = s->p->posted;
 	s->state[unit] = UNIT_SENT;
+	s->next += unit == s->next;
 	s->bytes += g->bytes;
 	return 0;
 }
@@ -497,7 +509,7 @@ static int send_all(struct hawk_send *s)
 
 	for (;;) {
 		if (stopped(s, &had))
-			return -ECANCELED;
+			return hawk_fail(-ECANCELED, "session: it was ended here");
 		ret = pick(s, &unit, &answers, &all);
 		if (ret || all)
 			return ret;
@@ -505,7 +517,6 @@ static int send_all(struct hawk_send *s)
 			ret = send_unit(s, unit);
 			if (ret)
 				return ret;
-			s->next += unit == s->next;
 		} else if (answers) {
 			pthread_mutex_lock(&s->p->lock);
 			ret = peer_wait(s->p, hawk_mono_ns() + LISTEN_NS);
@@ -518,17 +529,24 @@ static int send_all(struct hawk_send *s)
 	}
 }
 
-static void *sender(void *arg)
+/* It has ended, and if with an error, the calling thread knows the cause. */
+static void set_over(struct hawk_send *s, int err)
 {
-	struct hawk_send *s = arg;
-	int ret = send_all(s);
-
 	pthread_mutex_lock(&s->lock);
-	s->err = ret;
+	s->err = err;
+	if (err)
+		snprintf(s->why, sizeof(s->why), "%s", hawk_strerror_last());
 	s->over = true;
 	s->over_ns = hawk_mono_ns();
 	pthread_cond_broadcast(&s->changed);
 	pthread_mutex_unlock(&s->lock);
+}
+
+static void *sender(void *arg)
+{
+	struct hawk_send *s = arg;
+
+	set_over(s, send_all(s));
 	return NULL;
 }
 
@@ -670,12 +688,17 @@ int hawk_send_open(struct hawk_peer *peer, const struct hawk_send_params *p, int
 
 int hawk_send_resume(struct hawk_send *s, struct hawk_peer *peer, int timeout_ms)
 {
+	int ret;
+
 	if (s->mem->net != peer->net)
 		return hawk_fail(-EINVAL, "session: a peer of another endpoint, which does not know the memory");
 	halt(s);
 	s->p = peer;
 	s->acked = false;
-	return set_out(s, timeout_ms);
+	ret = set_out(s, timeout_ms);
+	if (ret)
+		set_over(s, ret);
+	return ret;
 }
 
 int hawk_send_layers(struct hawk_send *s, uint32_t layers)
@@ -701,15 +724,21 @@ int hawk_send_wait(struct hawk_send *s, int timeout_ms)
 	struct timespec ts = {
 		.tv_sec = (time_t)(deadline / 1000000000u), .tv_nsec = (long)(deadline % 1000000000u),
 	};
+	char why[sizeof(s->why)];
 	int ret = 0;
+	bool over;
 
 	pthread_mutex_lock(&s->lock);
 	while (!s->over && !ret)
 		ret = timeout_ms < 0 ? pthread_cond_wait(&s->changed, &s->lock) :
 				       pthread_cond_timedwait(&s->changed, &s->lock, &ts);
-	ret = s->over ? s->err : -ETIME;
+	over = s->over;
+	ret = s->err;
+	memcpy(why, s->why, sizeof(why));
 	pthread_mutex_unlock(&s->lock);
-	return ret ? hawk_fail(ret, "session: %s", s->p->st.why[0] ? s->p->st.why : "sending") : 0;
+	if (!over)
+		return hawk_fail(-ETIME, "session: the receiver has not verified all yet");
+	return ret ? hawk_fail_as(ret, why) : 0;
 }
 
 int hawk_send_kept(struct hawk_send *s)

@@ -106,6 +106,7 @@ struct hawk_kv {
 
 /* error.c */
 int hawk_fail(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int hawk_fail_as(int err, const char *why);
 void hawk_fail_clear(void);
 
 /* open.c */

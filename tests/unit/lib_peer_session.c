@@ -452,6 +452,213 @@ static void repeated_units_are_ignored(void **state)
 	hosts_close(&h);
 }
 
+static void *opener(void *arg)
+{
+	struct job *j = arg;
+
+	j->ret = j->resume ? hawk_recv_resume(j->r, j->h->p[1], WAIT) :
+		 hawk_recv_open(j->h->p[1], &j->rp, WAIT, &j->r);
+	return NULL;
+}
+
+/* Both agree; the receiver looks at nothing. */
+static void agree(struct job *j)
+{
+	assert_int_equal(pthread_create(&j->thread, NULL, opener, j), 0);
+	assert_ok(hawk_send_open(j->h->p[0], &j->sp, WAIT, &j->s));
+	pthread_join(j->thread, NULL);
+	assert_ok(j->ret);
+}
+
+/*
+ * The receiver's host is gone without a word when all has been written: nothing is under way
+ * that would fail, and who waits for what it thinks of it must not wait for ever.
+ */
+static void silence_is_noticed(void **state)
+{
+	struct lg_rng g = { .state = 21 };
+	struct hawk_send_info si;
+	uint64_t seed = 600;
+	struct job j = { 0 };
+	struct hosts h;
+
+	(void)state;
+	if (real())
+		skip();
+	hosts_open(&h);
+	do {
+		if (j.want)
+			job_end(&j);
+		job_make(&j, &h, &seed, &g);
+	} while (bytes_of(&j) == 0);
+	j.sp.way = HAWK_WAY_ENTRIES;
+	agree(&j);
+	hawk_send_info(j.s, &si);
+	assert_ok(hawk_send_layers(j.s, si.layers));
+	do
+		hawk_send_info(j.s, &si);
+	while (si.bytes < bytes_of(&j));
+	hawk_loop_faults(&(struct loop_faults){ .kill = 1 });	/* whatever is asked of it now */
+	assert_int_equal(hawk_send_wait(j.s, WAIT), -EPIPE);
+	hawk_loop_faults(NULL);
+	job_end(&j);
+	hosts_close(&h);
+}
+
+/* A sender of our own: offers, and begins by @way.  Return: what the receiver makes of it. */
+static int begin_by(struct job *j, uint32_t way)
+{
+	struct hawk_peer *p = j->h->p[0];
+	struct peer_offer o = { .id = "of our own", .tag = TAG, .src = *j->sp.layout,
+				.range = j->sp.range, .chunk_layers = 1 };
+	struct session s = { .src = o.src, .range = o.range, .chunk_layers = 1 };
+	struct peer_begin b = { .frame_bytes = j->sp.frame_bytes, .way = way };
+	struct peer_accept a;
+	struct peer_ready r;
+
+	pthread_mutex_lock(&p->lock);
+	assert_ok(peer_send(p, MSG_OFFER, &o, sizeof(o), UINT64_MAX));
+	assert_ok(session_await(p, MSG_ACCEPT, &a, sizeof(a), hawk_peer_deadline(WAIT)));
+	s.dst = a.dst;
+	assert_ok(session_layout(&s.src, &o.src));
+	assert_ok(session_layers(&s));
+	assert_ok(session_cut(&s, HAWK_WAY_SENDER, b.frame_bytes));
+	memcpy(b.id, o.id, sizeof(b.id));
+	b.units = s.units;
+	assert_ok(peer_send(p, MSG_BEGIN, &b, sizeof(b), UINT64_MAX));
+	assert_ok(session_await(p, MSG_READY, &r, sizeof(r), hawk_peer_deadline(WAIT)));
+	pthread_mutex_unlock(&p->lock);
+	return r.status;
+}
+
+/* A receiver who is to go on with something that he cannot do stays as he was. */
+static void nonsense_changes_no_receiver(void **state)
+{
+	static const uint32_t nonsense[] = { HAWK_WAY_KEYS, HAWK_WAY_ENTRIES };
+	struct lg_rng g = { .state = 22 };
+	struct hawk_recv_info before, after;
+	uint64_t seed = 700;
+	struct job j = { 0 };
+	struct hosts h;
+	unsigned int i;
+
+	(void)state;
+	hosts_open(&h);
+	do {
+		if (j.want)
+			job_end(&j);
+		job_make(&j, &h, &seed, &g);
+		j.sp.frame_bytes = 1;
+		j.sp.range = j.pair.r;
+	} while (j.pair.r.tokens < 3 * (j.pair.src.l.block_tokens + j.pair.dst.l.block_tokens));
+	assert_int_equal(pthread_create(&j.thread, NULL, opener, &j), 0);
+	assert_ok(begin_by(&j, HAWK_WAY_SENDER));
+	pthread_join(j.thread, NULL);
+	assert_ok(j.ret);
+	hawk_recv_info(j.r, &before);
+	j.resume = true;
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(pthread_create(&j.thread, NULL, opener, &j), 0);
+		assert_true(begin_by(&j, nonsense[i]));
+		pthread_join(j.thread, NULL);
+		assert_int_equal(j.ret, i ? -EPROTO : -EOPNOTSUPP);
+		hawk_recv_info(j.r, &after);
+		assert_memory_equal(&after, &before, sizeof(before));
+		assert_int_equal(hawk_recv_wait(j.r, 1, 0), -ETIME);
+	}
+	job_end(&j);
+	hosts_close(&h);
+}
+
+/* Resuming fails: all that was sent before is not with the new receiver, and nobody says so. */
+static void failed_resumes(void **state)
+{
+	struct lg_rng g = { .state = 23 };
+	uint64_t seed = 800;
+	struct job j = { 0 };
+	struct hosts h, old;
+	struct hawk_layout fewer;
+	struct hawk_send_info si;
+
+	(void)state;
+	hosts_open(&h);
+	job_start(&j, &h, &seed, &g, HAWK_WAY_ENTRIES, 0);
+	assert_ok(compute(&j));
+	pthread_join(j.thread, NULL);
+	assert_ok(j.ret);
+	hawk_recv_close(j.r);
+	j.r = NULL;
+	old = h;
+	join(&h);
+	j.rp.tag++;
+	assert_int_equal(pthread_create(&j.thread, NULL, opener, &j), 0);
+	assert_int_equal(hawk_send_resume(j.s, h.p[0], WAIT), -ENOENT);
+	part(&old);
+	pthread_join(j.thread, NULL);
+	assert_int_equal(hawk_send_wait(j.s, 0), -ENOENT);
+	j.rp.tag--;
+	/* layers count from the first one that both have: with another first one they are others */
+	fewer = j.pair.dst.l;
+	memset(fewer.stride, 0, sizeof(fewer.stride));
+	fewer.layers = 1;
+	hawk_send_info(j.s, &si);
+	fewer.layer_first = fewer.layer_first > j.pair.src.l.layer_first ? fewer.layer_first :
+			    j.pair.src.l.layer_first;
+	fewer.layer_first += si.layers - 1;
+	assert_true(si.layers > 1);
+	assert_ok(hawk_layout_init(&fewer));
+	j.rp.layout = &fewer;
+	assert_int_equal(pthread_create(&j.thread, NULL, opener, &j), 0);
+	assert_int_equal(hawk_send_resume(j.s, h.p[0], WAIT), -EINVAL);
+	pthread_join(j.thread, NULL);
+	assert_int_equal(j.ret, -ECANCELED);
+	assert_int_equal(hawk_send_wait(j.s, 0), -EINVAL);
+	assert_non_null(strstr(hawk_strerror_last(), "the receiver has others"));
+	hawk_send_info(j.s, &si);
+	assert_int_equal(si.done, si.units);	/* of the receiver before */
+	j.rp.layout = &j.pair.dst.l;
+	receive(&j);
+	assert_ok(hawk_send_resume(j.s, h.p[0], WAIT));
+	assert_ok(hawk_send_wait(j.s, WAIT));
+	pthread_join(j.thread, NULL);
+	assert_ok(j.ret);
+	arrived(&j);
+	job_end(&j);
+	hosts_close(&h);
+}
+
+/* What the sender's thread has met is told to who waits. */
+static void causes_are_told(void **state)
+{
+	struct lg_rng g = { .state = 24 };
+	struct hawk_send_info si;
+	uint64_t seed = 900;
+	struct job j = { 0 };
+	struct hosts h;
+	uint32_t *table;
+
+	(void)state;
+	hosts_open(&h);
+	do {
+		if (j.want)
+			job_end(&j);
+		job_make(&j, &h, &seed, &g);
+	} while (!j.sp.table);
+	table = calloc(j.sp.table_count, sizeof(*table));
+	assert_non_null(table);
+	memset(table, 0x7f, j.sp.table_count * sizeof(*table));
+	j.sp.table = table;
+	j.sp.way = HAWK_WAY_ENTRIES;
+	agree(&j);
+	hawk_send_info(j.s, &si);
+	assert_ok(hawk_send_layers(j.s, si.layers));
+	assert_int_equal(hawk_send_wait(j.s, WAIT), -ERANGE);
+	assert_non_null(strstr(hawk_strerror_last(), "block table of the source"));
+	free(table);
+	job_end(&j);
+	hosts_close(&h);
+}
+
 static void kept_until_decoded(void **state)
 {
 	struct lg_rng g = { .state = 13 };
@@ -540,6 +747,10 @@ int main(void)
 		cmocka_unit_test(broken_and_resumed),
 		cmocka_unit_test(crashed_and_sent_elsewhere),
 		cmocka_unit_test(repeated_units_are_ignored),
+		cmocka_unit_test(silence_is_noticed),
+		cmocka_unit_test(nonsense_changes_no_receiver),
+		cmocka_unit_test(failed_resumes),
+		cmocka_unit_test(causes_are_told),
 		cmocka_unit_test(kept_until_decoded),
 		cmocka_unit_test(kept_for_some_time),
 		cmocka_unit_test(odd_arguments),

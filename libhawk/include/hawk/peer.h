@@ -402,6 +402,9 @@ int hawk_send_kept(struct hawk_send *s);
  * hawk_send_resume() - go on with another connection: to the same receiver, who keeps what
  *	he has verified, or to another one, who gets all again.  Nothing is computed again
  * @peer: the new connection; the old one may be closed after this
+ *
+ * Return: 0; as hawk_send_open(), which may be tried again; hawk_send_wait() gives it, too.
+ * -EINVAL also if the receiver has other layers in common with us than the one before.
  */
 int hawk_send_resume(struct hawk_send *s, struct hawk_peer *peer, int timeout_ms);
 
@@ -477,7 +480,8 @@ int hawk_recv_wait(struct hawk_recv *r, uint32_t layers, int timeout_ms);
 int hawk_recv_ack(struct hawk_recv *r, int timeout_ms);
 
 /** hawk_recv_resume() - go on with another connection, whose other side calls
- *	hawk_send_resume(); chunks that are verified are not sent again */
+ *	hawk_send_resume(); chunks that are verified are not sent again.  The old one may be
+ *	closed after this */
 int hawk_recv_resume(struct hawk_recv *r, struct hawk_peer *peer, int timeout_ms);
 
 /** hawk_recv_close() - end it; nothing of the sender's gets there any more; before its peer is
