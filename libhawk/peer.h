@@ -54,7 +54,7 @@ enum peer_msg_type {
 /**
  * struct peer_head - start of each message
  * @magic: PEER_MAGIC
- * @version: of the protocol; 1 before it is known
+ * @version: of the protocol; in CHALLENGE and REFUSE any
  * @type: enum peer_msg_type
  * @len: bytes behind the head
  * @credits: slots posted again since the last message
@@ -170,6 +170,7 @@ struct peer_box {
  * @posted: requests posted so far
  * @retired: of them, complete; they complete in order
  * @tail: the last one has a completion
+ * @heard_ns: when something has completed last, or the other side was asked whether it is there
  * @slot_of: by request % depth: the slot that it sends, or FAB_SLOTS
  * @free_slots: slots to send from that are free
  * @nfree: how many
@@ -199,6 +200,7 @@ struct hawk_peer {
 	uint64_t posted;
 	uint64_t retired;
 	bool tail;
+	uint64_t heard_ns;
 	uint8_t *slot_of;
 	uint8_t free_slots[FAB_SLOTS];
 	unsigned int nfree;
@@ -238,7 +240,6 @@ int peer_send(struct hawk_peer *p, enum peer_msg_type type, const void *body, ui
 	      uint64_t deadline);
 int peer_credit(struct hawk_peer *p, uint64_t deadline);
 int peer_slot_again(struct hawk_peer *p, unsigned int slot);
-
 
 /* peer_grant.c */
 int peer_grant(struct hawk_peer *p, struct hawk_mem *mem, uint64_t off, struct hawk_grant *g,

@@ -31,6 +31,7 @@ int peer_new(struct hawk_net *net, bool server, struct hawk_peer **peer)
 	p->next_id = 1;
 	p->credits = FAB_SLOTS;
 	p->st.version = 1;
+	p->heard_ns = hawk_mono_ns();
 	for (i = 0; i < FAB_SLOTS; i++)
 		p->free_slots[p->nfree++] = (uint8_t)i;
 	p->slot_of = malloc(net->depth);
@@ -200,6 +201,8 @@ static int complete(struct hawk_peer *p, const struct fab_wc *wc)
 	}
 	if (wc->id >= FAB_SLOTS)
 		return peer_break(p, -EIO, "slot %llu is none", (unsigned long long)wc->id);
+	if (!p->ready)		/* being refused: what he says has no key that it is checked with */
+		return 0;
 	if (!wc->has_imm)
 		return handle(p, (unsigned int)wc->id, wc->len);
 	ret = peer_recv_imm(p, wc->imm);
@@ -226,6 +229,8 @@ int peer_progress(struct hawk_peer *p)
 	n = p->net->ops->poll(p->c, wc, POLL);
 	if (n < 0)
 		return peer_break(p, n, "the peer is gone");
+	if (n)
+		p->heard_ns = hawk_mono_ns();
 	for (i = 0; i < n; i++) {
 		ret = complete(p, &wc[i]);
 		if (ret)
@@ -246,7 +251,10 @@ static int knock(struct hawk_peer *p)
 	return peer_send(p, MSG_CREDIT, NULL, 0, 0);
 }
 
-/* The same, but if there is nothing it sleeps; -ETIME at @deadline. */
+/*
+ * The same, but if there is nothing it sleeps; -ETIME at @deadline.  Who waits in short turns
+ * asks after QUIET_NS, too.
+ */
 int peer_wait(struct hawk_peer *p, uint64_t deadline)
 {
 	uint64_t now, quiet;
@@ -257,9 +265,14 @@ int peer_wait(struct hawk_peer *p, uint64_t deadline)
 	now = hawk_mono_ns();
 	if (now >= deadline)
 		return -ETIME;
-	quiet = now + QUIET_NS;
-	p->net->ops->wait(p->c, deadline < quiet ? deadline : quiet);
-	return hawk_mono_ns() >= quiet && p->ready ? knock(p) : 0;
+	quiet = p->heard_ns + QUIET_NS;
+	if (now < quiet)
+		p->net->ops->wait(p->c, deadline < quiet ? deadline : quiet);
+	now = hawk_mono_ns();
+	if (now < quiet)
+		return 0;
+	p->heard_ns = now;
+	return p->ready ? knock(p) : 0;
 }
 
 /* Posts a request; @slot is what it sends, or FAB_SLOTS. */

@@ -58,6 +58,17 @@ static int window(struct hawk_peer *p, struct hawk_mem *mem, uint32_t flags, str
 	return peer_drain(p, p->posted - 1, deadline);
 }
 
+/* The other side was not told of it: its memory is to be free of it nevertheless. */
+static void take_back(struct hawk_peer *p, struct grant_out *o)
+{
+	if (window(p, NULL, 0, &o->w, hawk_peer_deadline(PEER_HELLO_MS))) {
+		peer_break(p, -EIO, "a grant could not be taken back: the connection is ended");
+		return;
+	}
+	p->net->ops->forget(p->c, &o->w);
+	o->id = 0;
+}
+
 int peer_grant(struct hawk_peer *p, struct hawk_mem *mem, uint64_t off, struct hawk_grant *g,
 	       uint64_t deadline)
 {
@@ -83,7 +94,10 @@ int peer_grant(struct hawk_peer *p, struct hawk_mem *mem, uint64_t off, struct h
 		.addr = o->w.addr, .bytes = g->bytes, .tag = g->tag, .id = g->id,
 		.rkey = o->w.rkey, .flags = g->flags,
 	};
-	return peer_send(p, MSG_GRANT, &m, sizeof(m), deadline);
+	ret = peer_send(p, MSG_GRANT, &m, sizeof(m), deadline);
+	if (ret && !p->st.broken)
+		take_back(p, o);
+	return ret;
 }
 
 int hawk_peer_grant(struct hawk_peer *p, struct hawk_mem *mem, uint64_t off, struct hawk_grant *g,
@@ -114,7 +128,10 @@ int peer_revoke(struct hawk_peer *p, uint32_t id, uint64_t deadline)
 		return peer_break(p, ret, "a grant could not be revoked: the connection is ended");
 	p->net->ops->forget(p->c, &o->w);
 	o->id = 0;
-	return peer_send(p, MSG_REVOKE, &m, sizeof(m), deadline);
+	ret = peer_send(p, MSG_REVOKE, &m, sizeof(m), deadline);
+	if (ret == -ETIME)	/* he would use it once more and be cut off, without a cause */
+		return peer_break(p, ret, "the peer does not listen and was not told that a grant is over: the connection is ended");
+	return ret;
 }
 
 int hawk_peer_revoke(struct hawk_peer *p, uint32_t id, int timeout_ms)

@@ -102,12 +102,12 @@ static int challenge(struct hawk_peer *p)
 	if (hello.version < ch.version_min || hello.version > ch.version_max || hello.reserved)
 		return refuse(p, -EPROTO, "who connects wants a version that we do not speak");
 	peer_session_key(p, &ch, &hello);
+	p->st.version = hello.version;
 	ret = peer_msg_open(p, h, len);
 	if (ret == -EACCES)
 		return refuse(p, ret, "who connects does not have the key");
 	if (ret)
 		return ret;
-	p->st.version = hello.version;
 	ret = peer_slot_again(p, (unsigned int)(((const uint8_t *)h - p->mem) / FAB_MSG));
 	if (!ret)
 		ret = peer_send(p, MSG_WELCOME, NULL, 0, deadline);

@@ -121,6 +121,8 @@ static int move(struct hawk_peer *p, const struct hawk_xfer *x, unsigned int n, 
 		ret = add_xfer(&m, &x[i]);
 		bytes += x[i].bytes;
 	}
+	if (ret)
+		m.wr.nsge = 0;	/* its grant may be the one that is over */
 	err = flush(&m, true);
 	if (!err)
 		err = peer_drain(p, p->posted - 1, deadline);

@@ -88,6 +88,9 @@ int peer_msg_open(struct hawk_peer *p, const struct peer_head *h, uint32_t len)
 	p->seq_in++;
 	if (open_type(h->type))
 		return 0;
+	if (h->version != p->st.version)
+		return peer_break(p, -EPROTO, "message of version %u, %u was agreed on", h->version,
+				  p->st.version);
 	code(p, !p->server, h, h + 1, tag);
 	if (sodium_memcmp(tag, h->tag, sizeof(tag)))
 		return -EACCES;		/* who called knows what that means */

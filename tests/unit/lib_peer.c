@@ -495,6 +495,66 @@ static void notes_wait_for_who_hears(void **state)
 	server_stop(&s);
 }
 
+/* Two ends within this thread: the other one listens only when it is asked to. */
+static void *accept_quietly(void *arg)
+{
+	struct hawk_peer **p = arg;
+	struct hawk_net *net = (struct hawk_net *)*p;
+
+	return hawk_peer_accept(net, WAIT, p) ? (void *)"no" : NULL;
+}
+
+static void join(struct hawk_net *net, struct client *c, struct hawk_peer **other)
+{
+	pthread_t t;
+	void *no;
+
+	*other = (struct hawk_peer *)net;
+	assert_int_equal(pthread_create(&t, NULL, accept_quietly, other), 0);
+	assert_ok(hawk_peer_connect(c->net, at(), WAIT, &c->p));
+	pthread_join(t, &no);
+	assert_null(no);
+}
+
+/* Grants to who does not listen: what he was not told of is not granted, and no entry is lost. */
+static void grants_not_told_of_are_none(void **state)
+{
+	struct hawk_net *net = net_open(key, true);
+	struct hawk_grant g = { .bytes = 4096, .flags = HAWK_GRANT_READ }, got;
+	struct hawk_peer_stats st;
+	struct hawk_peer *other;
+	struct client c;
+	unsigned int n = 0;
+	int ret, round;
+
+	(void)state;
+	assert_ok(hawk_net_listen(net, at()));
+	client_open(&c);
+	join(net, &c, &other);
+	for (round = 0; round < 8; round++) {
+		do {
+			g.tag = n;
+			ret = hawk_peer_grant(c.p, c.mem, 0, &g, 20);
+			n += !ret;
+		} while (!ret);
+		assert_int_equal(ret, n == HAWK_GRANTS_MAX ? -ENOSPC : -ETIME);
+		assert_ok(hawk_peer_granted(other, n - 1, WAIT, &got));
+		assert_int_equal(hawk_peer_granted(other, n, 0, &got), -ETIME);
+		assert_int_equal(hawk_peer_tell(other, "n", 1, WAIT), 0);
+		assert_int_equal(hawk_peer_hear(c.p, c.bytes, WAIT), 1);
+	}
+	assert_int_equal(n, HAWK_GRANTS_MAX);
+	/* who cannot be told that one is over is cut off, as the manual says */
+	while (!hawk_peer_tell(c.p, "n", 1, 20))
+		;
+	assert_int_equal(hawk_peer_revoke(c.p, g.id, 20), -ETIME);
+	hawk_peer_stats(c.p, &st);
+	assert_int_equal(st.broken, -ETIME);
+	hawk_peer_close(other);
+	client_close(&c);
+	hawk_net_close(net);
+}
+
 /* A life of a connection. */
 static int life(struct client *c)
 {
@@ -595,6 +655,7 @@ int main(void)
 		cmocka_unit_test(malice_is_refused_by_the_nic),
 		cmocka_unit_test(noise_is_no_message),
 		cmocka_unit_test(notes_wait_for_who_hears),
+		cmocka_unit_test(grants_not_told_of_are_none),
 		cmocka_unit_test(breaks_at_any_request),
 		cmocka_unit_test(odd_arguments),
 	};
