@@ -128,20 +128,23 @@ def test_all_is_well(folder):
     host.tier(0, "host")
     host.tier(1, "blk")
     host.tier(2, "dmabuf")
+    host.tier(3, "bar")
     host.gpu(f"{SWITCH}/0000:02:00.0")
     host.npu(f"{SWITCH}/0000:02:01.0")
     host.rdma("mlx5_0", f"{SWITCH}/0000:02:02.0")
     answer = clean(host, "a host with one of each")
-    t.equal(len(answer["ways"]), 7 * 6 // 2, "a way for each pair")
+    t.equal(len(answer["ways"]), 8 * 7 // 2, "a way for each pair")
     for a, b, wanted in (("memory", "tier0", "mapping"), ("memory", "tier1", "direct I/O"),
                          ("memory", GPU, "copy engine"), ("memory", NPU, "mapping"),
                          ("memory", "mlx5_0", "registration"), ("tier0", "mlx5_0", "dma-buf"),
                          ("tier1", "mlx5_0", "host memory"), ("tier0", "tier1", "direct I/O"),
                          ("tier1", "tier2", "bounce pages"), (GPU, "mlx5_0", "dma-buf"),
-                         (NPU, "mlx5_0", "P2PDMA"), (GPU, NPU, "P2PDMA")):
+                         ("tier1", "tier3", "bounce pages"), ("memory", "tier3", "mapping"),
+                         ("tier3", "mlx5_0", "host memory"), ("tier3", NPU, "local"),
+                         (NPU, "mlx5_0", "host memory"), (GPU, NPU, "host memory")):
         t.equal(way(answer, a, b), wanted, f"{a} - {b}")
     run = subprocess.run([CTL, "--root", folder, "doctor"], capture_output=True, text=True)
-    t.ok(run.returncode == 0 and f"{NPU} - mlx5_0: P2PDMA: a switch connects them" in run.stdout
+    t.ok(run.returncode == 0 and f"{GPU} - mlx5_0: dma-buf: a switch connects them" in run.stdout
          and "nothing to mend" in run.stdout, "in words", run.stdout)
 
 
@@ -152,30 +155,30 @@ def test_distance(folder):
         "root": (f"{BRIDGE}/0000:00:01.0", f"{BRIDGE}/0000:00:02.0"),
         "across": (f"{BRIDGE}/0000:00:01.0", "pci0000:80/0000:80:01.0"),
     }
-    wanted = {("switch", False): "P2PDMA", ("switch", True): "P2PDMA",
-              ("root", False): "P2PDMA", ("root", True): "host memory",
+    wanted = {("switch", False): "dma-buf", ("switch", True): "dma-buf",
+              ("root", False): "dma-buf", ("root", True): "host memory",
               ("across", False): "host memory", ("across", True): "host memory"}
     for (where, iommu), way_wanted in wanted.items():
         host = Host(f"{folder}/{where}{iommu}")
-        host.npu(places[where][0])
+        host.gpu(places[where][0])
         host.rdma("mlx5_0", places[where][1])
         host.write("sys/kernel/iommu_groups/0/type", "DMA-FQ\n" if iommu else "identity\n")
         answer = host.ask()
-        t.equal(way(answer, NPU, "mlx5_0"), way_wanted, f"{where}, IOMMU translates: {iommu}")
+        t.equal(way(answer, GPU, "mlx5_0"), way_wanted, f"{where}, IOMMU translates: {iommu}")
         t.equal(any("iommu=pt" in f["fix"] for f in answer["findings"]), iommu, "and is told")
         t.equal(answer["host"]["iommu"], "translates" if iommu else "passthrough", "by name")
 
 
 def test_kernel(folder):
     host = Host(folder)
-    host.npu(f"{SWITCH}/0000:02:01.0")
+    host.gpu(f"{SWITCH}/0000:02:00.0")
     host.rdma("mlx5_0", f"{SWITCH}/0000:02:02.0")
     for name in ("PCI_P2PDMA", "DMABUF_MOVE_NOTIFY"):
         del host.config[name]
         host.boot_config()
         host.config[name] = "y"
         if name == "PCI_P2PDMA":
-            t.equal(way(host.ask(), NPU, "mlx5_0"), "host memory", "no P2PDMA, no way for peers")
+            t.equal(way(host.ask(), GPU, "mlx5_0"), "host memory", "no P2PDMA, no way for peers")
         mended(host, [f"CONFIG_{name}"], host.boot_config, f"CONFIG_{name}")
     boot = host.root / "boot/config-6.1.0-test"
     text = boot.read_bytes()
@@ -228,6 +231,12 @@ def test_drivers(folder):
     mended(host, ["modprobe nvidia-peermem"],
            lambda: host.write("sys/module/nvidia_peermem/refcnt", "0\n"), "nvidia-peermem")
     t.equal(way(host.ask(), GPU, "mlx5_0"), "nvidia-peermem", "and its way")
+    far = Host(f"{folder}/far")
+    far.gpu(f"{BRIDGE}/0000:00:01.0", open_modules=False)
+    far.rdma("mlx5_0", "pci0000:80/0000:80:01.0")
+    far.write("sys/module/nvidia_peermem/refcnt", "0\n")
+    why = [w["why"] for w in far.ask()["ways"] if set(w["between"]) == {GPU, "mlx5_0"}]
+    t.ok("peermem is loaded, but" in why[0], "nvidia-peermem does not reach everywhere", why)
     host.tier(0, "host")
     mended(host, ["modprobe hawk_peer"], lambda: host.write("sys/module/hawk_peer/refcnt", "0\n"),
            "hawk_peer")

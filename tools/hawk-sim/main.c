@@ -21,9 +21,9 @@ static const char usage[] =
 	"Usage: hawk-sim --torture [OPTION]...\n"
 	"       hawk-sim --replay LOAD [OPTION]...   (LOAD help: what there is)\n"
 	"Run Hawk's engine in a simulated world of clients, spaces, tiers and failing devices,\n"
-	"and check every invariant after each event.\n"
+	"and check every invariant after each event; or replay requests through it.\n"
 	"\n"
-	"  --torture        run; nothing else is simulated\n"
+	"  --torture        all of that at random, by these options:\n"
 	"  --seed N         first seed (default 1)\n"
 	"  --events N       events in all (default 1000000)\n"
 	"  --per-seed N     events of one seed, then the next seed runs (default 1000000)\n"
@@ -168,7 +168,7 @@ static void options_parse(struct options *o, int argc, char **argv)
 		option_take(o, opt, opt == '?' ? "" : longs[index].name);
 	if (!o->torture || optind < argc) {
 		fputs(optind < argc ? "hawk-sim: no argument is taken\n" :
-		      "hawk-sim: say --torture\n", stderr);
+		      "hawk-sim: say --torture, or --replay LOAD\n", stderr);
 		fputs("Try 'hawk-sim --help'.\n", stderr);
 		exit(2);
 	}

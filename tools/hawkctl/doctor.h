@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define DOC_DEVICES	64	/* more are counted, and told */
-#define DOC_FINDINGS	64
+#define DOC_FINDINGS	(3 * DOC_DEVICES + 16)	/* as many as there can be */
 #define DOC_TEXT	64	/* bytes of a value that is shown */
 
 enum doc_kind { DOC_HOST, DOC_TIER, DOC_GPU, DOC_NPU, DOC_RDMA, DOC_KINDS };

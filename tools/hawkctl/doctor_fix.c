@@ -4,7 +4,6 @@
  *
  * Only what concerns a device that is there: a host without a NIC needs no GID.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,13 +12,12 @@
 #define MEMLOCK_MIN	(1ull << 30)	/* less is a few hundred blocks of a large model */
 #define ROCE_MTU	4200		/* a RoCE packet of 4096 bytes and its headers */
 
-/* @fix follows @problem in the arguments, each printed with what comes after it. */
 static void found(struct doctor *d, const char *subject, const char *problem, const char *fix)
 {
 	struct doc_finding *f = &d->finding[d->findings];
 
 	if (d->findings == DOC_FINDINGS)
-		return;
+		return;		/* it is as many as there can be */
 	d->findings++;
 	snprintf(f->subject, sizeof(f->subject), "%s", subject);
 	snprintf(f->problem, sizeof(f->problem), "%s", problem);
@@ -35,28 +33,26 @@ static size_t count(const struct doctor *d, enum doc_kind kind)
 	return n;
 }
 
-/* Is there a device with memory of its own, and a real NIC? */
+/* Is there a device whose memory a NIC may reach, and a real one? */
 static bool peers(const struct doctor *d)
 {
 	size_t i;
 
 	for (i = 0; i < d->devs; i++)
 		if (d->dev[i].kind == DOC_RDMA && !d->dev[i].soft)
-			return count(d, DOC_GPU) + count(d, DOC_NPU) > 0;
+			return count(d, DOC_GPU) > 0;
 	return false;
 }
 
 static void fix_kernel(struct doctor *d)
 {
-	bool gpu_or_npu = count(d, DOC_GPU) + count(d, DOC_NPU) > 0;
-
 	if (!d->config)
 		found(d, "kernel", "its configuration is neither in /proc/config.gz nor in /boot",
 		      "install it: what the kernel has is not known");
 	if (peers(d) && d->p2pdma == DOC_NO)
 		found(d, "kernel", "it lacks CONFIG_PCI_P2PDMA: peers' bytes pass through host memory",
 		      "boot a kernel with CONFIG_PCI_P2PDMA=y (and CONFIG_ZONE_DEVICE=y)");
-	if (gpu_or_npu && peers(d) && d->move_notify == DOC_NO)
+	if (peers(d) && d->move_notify == DOC_NO)
 		found(d, "kernel", "it lacks CONFIG_DMABUF_MOVE_NOTIFY: dma-bufs are pinned while they are imported",
 		      "boot a kernel with CONFIG_DMABUF_MOVE_NOTIFY=y");
 	if (peers(d) && d->translates)

@@ -81,6 +81,8 @@ static struct doc_way host_tier(const struct doc_device *tier)
 		return way("direct I/O", "the drive reads and writes the pages of host tiers");
 	if (!strcmp(tier->what, "dmabuf"))
 		return way("CPU copy", "the buffer's exporter lets the CPU map it");
+	if (!strcmp(tier->what, "bar"))
+		return way("mapping", "the BAR is mapped into the process, write-combining");
 	return way("mapping", "its pages are mapped into the process");
 }
 
@@ -100,7 +102,7 @@ static struct doc_way host_npu(const struct doc_device *npu)
 	return way("mapping", "its BAR is a tier, mapped write-combining");
 }
 
-/* Memory of the host that a NIC registers. */
+/* Memory of the host that a NIC registers; @tier: blocks with pages. */
 static struct doc_way rdma_memory(const struct doctor *d, const struct doc_device *nic, bool tier)
 {
 	struct doc_way w = way("registration", "of the mapping, pages pinned");
@@ -130,39 +132,30 @@ static struct doc_way gpu_rdma(const struct doctor *d, const struct doc_device *
 		w.way = "dma-buf";
 	else if (d->peermem && doc_near(gpu, nic) != DOC_ACROSS)
 		w = way("nvidia-peermem", "the module is loaded");
+	else if (d->peermem)
+		w = way("host memory", "nvidia-peermem is loaded, but they are below different host bridges");
 	else if (!d->nvidia_open)
 		w = way("host memory", "the driver's kernel modules are not the open ones, and nvidia-peermem is not loaded");
 	return w;
 }
 
-static struct doc_way npu_rdma(const struct doctor *d, const struct doc_device *npu,
-			       const struct doc_device *nic)
+static struct doc_way npu_rdma(const struct doc_device *npu)
 {
-	struct doc_way w = { .way = "host memory" };
-
 	if (strcmp(npu->what, "hawk_npu"))
 		return way("none", "hawk_npu is not bound to it");
-	if (nic->soft)
-		return way("host memory", "a NIC in software reaches no BAR");
-	if (doc_p2p(d, npu, nic, w.why, sizeof(w.why)))
-		w.way = "P2PDMA";
-	return w;
+	return way("host memory", "a BAR has no pages that a NIC could register, and hawk_npu exports none");
 }
 
 static struct doc_way accelerators(const struct doctor *d, const struct doc_device *a,
 				   const struct doc_device *b)
 {
-	struct doc_way w = { .way = "host memory" };
-
 	if (a->kind == DOC_GPU && b->kind == DOC_GPU)
 		return d->nvidia ? way("driver", "CUDA chooses NVLink, PCIe or host memory") :
 				   way("none", "the GPU's driver is not loaded");
 	if ((a->kind == DOC_GPU && !d->nvidia) || (a->kind == DOC_NPU && strcmp(a->what, "hawk_npu")) ||
 	    (b->kind == DOC_NPU && strcmp(b->what, "hawk_npu")))
 		return way("none", "a driver is missing");
-	if (doc_p2p(d, a, b, w.why, sizeof(w.why)))
-		w.way = "P2PDMA";
-	return w;
+	return way("host memory", "a block is copied out of one and into the other");
 }
 
 static struct doc_way tier_tier(const struct doc_device *a, const struct doc_device *b)
@@ -172,9 +165,28 @@ static struct doc_way tier_tier(const struct doc_device *a, const struct doc_dev
 	if (fa && fb)
 		return way("host memory", "blocks go from flash to flash by way of a host tier");
 	if (fa != fb)
-		return way(strcmp(a->what, "dmabuf") && strcmp(b->what, "dmabuf") ? "direct I/O" :
-			   "bounce pages", "evictions and reloads");
+		return way(strcmp((fa ? b : a)->what, "host") ? "bounce pages" : "direct I/O",
+			   "evictions and reloads");
 	return way("CPU copy", "when a shared block is written to");
+}
+
+/* Blocks in a tier of the device, and something else. */
+static struct doc_way tier_other(const struct doctor *d, const struct doc_device *tier,
+				 const struct doc_device *b)
+{
+	bool bar = !strcmp(tier->what, "bar");
+
+	if (b->kind == DOC_TIER)
+		return tier_tier(tier, b);
+	if (bar && b->kind == DOC_NPU)
+		return way("local", "the tier is the BAR of an NPU");
+	if (b->kind != DOC_RDMA)
+		return way("host memory", "the block is mapped, then as from host memory");
+	if (!strcmp(tier->what, "blk"))
+		return way("host memory", "blocks on flash are reloaded first");
+	if (bar)
+		return way("host memory", "a BAR has no pages that a NIC could register");
+	return rdma_memory(d, b, true);
 }
 
 /**
@@ -188,16 +200,11 @@ struct doc_way doc_way(const struct doctor *d, const struct doc_device *a,
 	if (a->kind == DOC_HOST)
 		return b->kind == DOC_TIER ? host_tier(b) : b->kind == DOC_GPU ? host_gpu(d) :
 		       b->kind == DOC_NPU ? host_npu(b) : rdma_memory(d, b, false);
-	if (a->kind == DOC_TIER && b->kind == DOC_TIER)
-		return tier_tier(a, b);
-	if (a->kind == DOC_TIER && b->kind == DOC_RDMA)
-		return strcmp(a->what, "blk") ? rdma_memory(d, b, true) :
-			way("host memory", "blocks on flash are reloaded first");
 	if (a->kind == DOC_TIER)
-		return way("host memory", "the block is mapped, then as from host memory");
+		return tier_other(d, a, b);
 	if (b->kind != DOC_RDMA)
 		return accelerators(d, a, b);
 	if (a->kind == DOC_RDMA)
 		return way("host memory", "a block received by one is sent by the other");
-	return a->kind == DOC_GPU ? gpu_rdma(d, a, b) : npu_rdma(d, a, b);
+	return a->kind == DOC_GPU ? gpu_rdma(d, a, b) : npu_rdma(a);
 }

@@ -14,7 +14,7 @@
 
 static const char usage[] =
 	"Usage: hawkctl [--kv URL] [--json] COMMAND\n"
-	"Look at a Hawk device, add and remove its memory, make pools on flash.\n"
+	"Look at a Hawk device and its host, add and remove memory, make pools on flash.\n"
 	"\n"
 	"Commands\n"
 	"  info                      version, limits and features\n"
