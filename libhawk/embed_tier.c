@@ -393,17 +393,17 @@ int embed_tier_info(struct hawk *h, struct hawk_tier_info *info)
 
 /* ---- chunks that left their owner ---- */
 
-static void zero_chunk(struct etier *t, u32 chunk)
+/* Return: whether nobody will find in it what was there. */
+static bool zero_chunk(struct etier *t, u32 chunk)
 {
 	u64 off = (u64)chunk * HAWK_CHUNK_BYTES;
 
-	if (t->gpu) {
-		gpu_zero(t->gpu, off, HAWK_CHUNK_BYTES);	/* else it is lost, to all */
-		return;
-	}
+	if (t->gpu)	/* what is lost nobody finds; the driver may also lack memory, for now */
+		return !gpu_zero(t->gpu, off, HAWK_CHUNK_BYTES) || gpu_lost(t->gpu);
 	if (fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
 		      HAWK_CHUNK_BYTES))
 		memset(t->base + off, 0, HAWK_CHUNK_BYTES);
+	return true;
 }
 
 /*
@@ -420,7 +420,8 @@ static bool clean_tier(struct embed *e, u32 tier)
 	while (t->kind && (c = hawk_tier_next_dirty(e->engine, tier, c)) != HAWK_NONE) {
 		if (t->kind == HAWK_TIER_HOST || t->gpu) {
 			window_forget(t, tier, c);
-			zero_chunk(t, c);
+			if (!zero_chunk(t, c))
+				continue;	/* stays nobody's, until the next time */
 		} else if (t->pool) {
 			epool_release(e, tier, c);
 		}

@@ -480,11 +480,12 @@ static void gpu_free(struct gpu *g)
 
 void gpu_close(struct gpu *g)
 {
+	CUresult r = g->cu->cuCtxPushCurrent_v2(g->ctx);
 	CUcontext old;
 
-	g->cu->cuCtxPushCurrent_v2(g->ctx);
 	fini(g);
-	g->cu->cuCtxPopCurrent_v2(&old);
+	if (r == CUDA_SUCCESS)	/* else it would be the caller's own */
+		g->cu->cuCtxPopCurrent_v2(&old);
 	g->cu->cuDevicePrimaryCtxRelease_v2(g->dev);
 	gpu_free(g);
 }
