@@ -361,8 +361,10 @@ void *sched_step_main(void *arg)
 
 		step_drop_cancelled(s, stop);
 		n = step_build(s);
-		if (n == 0)
+		if (n == 0) {	/* all were cancelled, maybe in the middle of a prompt */
+			prefill_ends(&s->prefill, s->cfg.kv);
 			continue;
+		}
 		if (s->prompt_rows)
 			prefill_runs(&s->prefill, s->cfg.kv, start);
 		ret = exec_step(s->cfg.exec, s->rows, n);

@@ -274,8 +274,10 @@ static int prepare(struct replay *r, char **argv)
 			fprintf(stderr, "log_replay: entry %zu is not on the drive\n", i);
 			return -1;
 		}
-	if (fd < 0 || ftruncate(fd, (off_t)r->bytes))
+	if (fd < 0 || ftruncate(fd, (off_t)r->bytes)) {
+		perror("log_replay: memory for the drive");
 		return -1;
+	}
 	r->durable = calloc(1, r->bytes);
 	r->now = calloc(1, r->bytes);
 	r->image = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -300,5 +302,9 @@ int main(int argc, char **argv)
 	printf("%s points, seed %s: %llu blocks served, %llu of them durable for certain, "
 	       "%llu torn\n", argv[3], argv[4], (unsigned long long)r.served,
 	       (unsigned long long)r.kept, (unsigned long long)r.torn);
+	if (!r.kept) {
+		fprintf(stderr, "log_replay: no block was served that had to be: that proves nothing\n");
+		return 1;
+	}
 	return 0;
 }

@@ -61,7 +61,7 @@ static int parse(struct wlog *l, const char *path, const uint8_t *p, size_t size
 	for (i = 0; i < n; i++) {
 		struct wentry *w = &l->entry[i];
 
-		if (size - at < sizeof(e))
+		if (at > size || size - at < sizeof(e))
 			return bad(path, "it ends before its last entry");
 		memcpy(&e, p + at, sizeof(e));
 		at += le32toh(s.sector_bytes);
