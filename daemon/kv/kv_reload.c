@@ -95,7 +95,7 @@ void kv_reload_done(struct kv *kv, struct kv_seq *s, uint32_t n, uint64_t since,
 	if (status == -ETIME) {
 		kv_count(&kv->reload_late, 1);
 		log_warn(
-			"a cached prefix did not come from flash in %llu ms, recomputing what is missing; is the drive slow or stalled? (hawkctl stat)",
+			"a cached prefix did not come from flash in %llu ms, recomputing what is missing; is the drive slow or stalled? (hawkctl tier list; hawkd_kv_reload* in /metrics)",
 			(unsigned long long)((clock_now_ns() - since) / NS_PER_MSEC));
 		return;
 	}

@@ -497,7 +497,7 @@ static void notes_wait_for_who_hears(void **state)
 
 /* Two ends within this thread: the other one listens only when it is asked to. */
 struct other {
-	struct hawk_net *net;
+	struct hawk_net *endpoint;
 	struct hawk_peer *p;
 	int accepted;
 };
@@ -506,7 +506,7 @@ static void *accept_quietly(void *arg)
 {
 	struct other *o = arg;
 
-	o->accepted = hawk_peer_accept(o->net, WAIT, &o->p);
+	o->accepted = hawk_peer_accept(o->endpoint, WAIT, &o->p);
 	return NULL;
 }
 
@@ -525,7 +525,7 @@ static void grants_not_told_of_are_none(void **state)
 {
 	struct hawk_grant g = { .bytes = 4096, .flags = HAWK_GRANT_READ }, got;
 	struct hawk_peer_stats st;
-	struct other o = { 0 };
+	struct other to = { 0 };
 	struct client c;
 	unsigned int n = 0;
 	int ret, round;
@@ -534,10 +534,10 @@ static void grants_not_told_of_are_none(void **state)
 	if (real())
 		skip();		/* a request may take longer than no time */
 	hawk_loop_faults(NULL);
-	o.net = net_open(key, true);
-	assert_ok(hawk_net_listen(o.net, at()));
+	to.endpoint = net_open(key, true);
+	assert_ok(hawk_net_listen(to.endpoint, at()));
 	client_open(&c);
-	join(&c, &o);
+	join(&c, &to);
 	for (round = 0; round < 8; round++) {
 		do {
 			g.tag = n;
@@ -545,9 +545,9 @@ static void grants_not_told_of_are_none(void **state)
 			n += !ret;
 		} while (!ret);
 		assert_int_equal(ret, n == HAWK_GRANTS_MAX ? -ENOSPC : -ETIME);
-		assert_ok(hawk_peer_granted(o.p, n - 1, WAIT, &got));
-		assert_int_equal(hawk_peer_granted(o.p, n, 0, &got), -ETIME);
-		assert_ok(hawk_peer_tell(o.p, "n", 1, WAIT));
+		assert_ok(hawk_peer_granted(to.p, n - 1, WAIT, &got));
+		assert_int_equal(hawk_peer_granted(to.p, n, 0, &got), -ETIME);
+		assert_ok(hawk_peer_tell(to.p, "n", 1, WAIT));
 		assert_int_equal(hawk_peer_hear(c.p, c.bytes, WAIT), 1);
 	}
 	assert_int_equal(n, HAWK_GRANTS_MAX);
@@ -557,9 +557,9 @@ static void grants_not_told_of_are_none(void **state)
 	assert_int_equal(hawk_peer_revoke(c.p, g.id, 0), -ETIME);
 	hawk_peer_stats(c.p, &st);
 	assert_int_equal(st.broken, -ETIME);
-	hawk_peer_close(o.p);
+	hawk_peer_close(to.p);
 	client_close(&c);
-	hawk_net_close(o.net);
+	hawk_net_close(to.endpoint);
 }
 
 /* A life of a connection. */
