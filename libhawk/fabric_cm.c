@@ -301,6 +301,12 @@ static int next_request(struct fab *f, uint64_t deadline, struct rdma_cm_id **id
 	return 0;
 }
 
+/* The kernel takes the id of a peer that has left again for no valid one. */
+static int error_of_accept(void)
+{
+	return errno == EINVAL ? -EPIPE : -errno;
+}
+
 int fab_rdma_accept(struct fab *f, const struct fab_ring *ring, uint64_t deadline,
 		    struct fab_conn **cp)
 {
@@ -319,7 +325,7 @@ int fab_rdma_accept(struct fab *f, const struct fab_ring *ring, uint64_t deadlin
 		return hawk_fail(-ENOMEM, "peer: a connection");
 	}
 	c->id = id;
-	ret = rdma_lib.p_rdma_migrate_id(id, c->ch) ? hawk_fail(-errno, "peer: its events") :
+	ret = rdma_lib.p_rdma_migrate_id(id, c->ch) ? hawk_fail(error_of_accept(), "peer: its events") :
 	      make_qp(c);
 	if (ret) {
 		rdma_lib.p_rdma_reject(id, NULL, 0);
@@ -327,7 +333,7 @@ int fab_rdma_accept(struct fab *f, const struct fab_ring *ring, uint64_t deadlin
 	}
 	conn_params(f, &param);
 	if (rdma_lib.p_rdma_accept(id, &param))
-		ret = hawk_fail(-errno, "peer: accepting");
+		ret = hawk_fail(error_of_accept(), "peer: accepting");
 	else
 		ret = expect(c, RDMA_CM_EVENT_ESTABLISHED, soon);
 	if (ret) {
