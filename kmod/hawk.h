@@ -68,7 +68,7 @@ struct hawk_job;
  * @tidy: looks after sequences (compact.c)
  * @seq_compact: it compacts them (sysfs)
  * @elastic: moves blocks of sequences out of host tiers, and back (elastic.c)
- * @pool_commit: writes the headers of blocks in pools (pool.c)
+ * @pool_ancestors: writes what comes before blocks in pools (pool.c)
  * @drain_lock: serialises the taking of chunks from spaces: at most one is drained;
  *	guards @drain_plan, @reclaim_pass, and of every space unclaim_at and refused.
  *	Held while moves are waited for, so nothing that ends them takes it; callers
@@ -107,7 +107,7 @@ struct hawk_device {
 	struct delayed_work tidy;
 	bool seq_compact;
 	struct delayed_work elastic;
-	struct delayed_work pool_commit;
+	struct delayed_work pool_ancestors;
 	struct mutex drain_lock;
 	wait_queue_head_t drain_wait;
 	struct mutex lent_lock;

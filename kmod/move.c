@@ -75,6 +75,16 @@ void hawk_move_exit(void)
 	kmem_cache_destroy(hawk_io_cache);
 }
 
+/* As hawk_round_begin(), but false where that would sleep. */
+bool hawk_round_try(struct hawk_as *as)
+{
+	atomic_inc(&as->active);
+	if (hawk_pm_enter())
+		return true;
+	hawk_round_end(as);
+	return false;
+}
+
 /*
  * A round is a stretch in which the engine may be asked for moves.  Waiters that
  * see nothing active know that nothing will change by itself.  May sleep: no round
@@ -82,13 +92,8 @@ void hawk_move_exit(void)
  */
 void hawk_round_begin(struct hawk_as *as)
 {
-	for (;;) {
-		atomic_inc(&as->active);
-		if (hawk_pm_enter())
-			return;
-		hawk_round_end(as);
+	while (!hawk_round_try(as))
 		hawk_pm_wait();
-	}
 }
 
 void hawk_round_end(struct hawk_as *as)
@@ -167,7 +172,7 @@ static void hawk_io_account(struct hawk_io *io)
 		if (mv->kind == HAWK_MOVE_COPY)
 			return;
 		if (write && m->pool)
-			hawk_pool_kick();
+			hawk_pool_kick(m);
 		if (write)
 			this_cpu_add(m->count->write, io->as->info.block_bytes);
 		else

@@ -80,6 +80,7 @@ struct hawk_io {
 
 int hawk_move_init(void);
 void hawk_move_exit(void);
+bool hawk_round_try(struct hawk_as *as);
 void hawk_round_begin(struct hawk_as *as);
 void hawk_round_end(struct hawk_as *as);
 void hawk_plan_start(struct hawk_as *as, struct hawk_job *job, struct hawk_plan *plan,

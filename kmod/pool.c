@@ -6,10 +6,10 @@
  * where; this is that host, with pool_scan.c.  All reads and writes here are O_DIRECT, one
  * at a time, and waited for.
  *
- * Headers are written in group commits by a work: HAWK_COMMIT_MS after a block was written to
- * a pool, what comes before it is written too, the pages of headers that have changed are
- * collected, the file is flushed and they are written.  A space that ends commits for
- * itself.
+ * Headers are written in group commits by a work of each pool, so that a drive that stalls
+ * delays its own only: HAWK_COMMIT_MS after a block was written to it, the pages of headers
+ * that have changed are collected, the file is flushed and they are written.  What comes before
+ * blocks in any pool is written by a work of the device.  A space that ends commits for itself.
  */
 #include "pool.h"
 #include "move.h"
@@ -200,6 +200,18 @@ static int hawk_pool_read_supers(struct hawk_mem *m, u64 size)
 
 /* ---- a pool comes and goes ---- */
 
+static void hawk_pool_commit_work(struct work_struct *work);
+
+/* Its headers are written from now on, or not any more: then no work is left. */
+static void hawk_pool_set_commits(struct hawk_pool_file *p, bool commits)
+{
+	spin_lock(&p->kick_lock);
+	p->commits = commits;
+	spin_unlock(&p->kick_lock);
+	if (!commits)
+		cancel_delayed_work_sync(&p->commit);
+}
+
 /**
  * hawk_pool_file_free() - the end of hawk_mem: no space refers to it any more
  * @m: memory; one without a pool is none of our business
@@ -232,6 +244,9 @@ int hawk_pool_attach(struct hawk_mem *m, u64 size)
 	m->pool = kzalloc(sizeof(*m->pool), GFP_KERNEL_ACCOUNT);
 	if (!m->pool)
 		return -ENOMEM;
+	m->pool->m = m;
+	spin_lock_init(&m->pool->kick_lock);
+	INIT_DELAYED_WORK(&m->pool->commit, hawk_pool_commit_work);
 	/* two classes: the one for headers is held when the other is taken */
 	mutex_init(&m->pool->headers.lock);
 	mutex_init(&m->pool->record.lock);
@@ -353,6 +368,7 @@ int hawk_pool_start(struct hawk_mem *m)
 	if (ret)
 		return ret;
 	WRITE_ONCE(p->started, true);
+	hawk_pool_set_commits(p, true);
 	ret = hawk_pool_open(hawk_dev.engine, m->id, &p->super, ktime_get_ns());
 	for (nr = 0; !ret && nr < pages; nr += n) {
 		n = min(pages - nr, HAWK_COMMIT_PAGES);
@@ -381,6 +397,7 @@ void hawk_pool_stop(struct hawk_mem *m)
 
 	if (!p || !p->started)
 		return;
+	hawk_pool_set_commits(p, false);
 	mutex_lock(&p->headers.lock);
 	p->super.written += hawk_mem_counted(m).write + atomic64_read(&p->header_bytes);
 	p->super.clean = !p->failed;
@@ -621,51 +638,92 @@ static void hawk_pool_ancestors(struct hawk_as *as, struct hawk_plan *plan)
 		 atomic_read(&as->active) <= 4 * HAWK_PLAN_MOVES);
 }
 
-static void hawk_pool_commit_space(struct hawk_as *as, struct hawk_plan *plan)
+static void hawk_pool_kick_ancestors(void)
 {
-	hawk_round_begin(as);
-	if (hawk_keep_lacks(as->space))
-		hawk_pool_ancestors(as, plan);
-	hawk_pool_commit(as);
-	hawk_round_end(as);
+	queue_delayed_work(hawk_dev.own_wq, &hawk_dev.pool_ancestors,
+			   msecs_to_jiffies(HAWK_COMMIT_MS));
 }
 
-static void hawk_pool_work(struct work_struct *work)
+static void hawk_pool_ancestors_work(struct work_struct *work)
 {
 	struct hawk_plan plan = { .max = HAWK_PLAN_MOVES };
 	struct hawk_as *as = NULL;
 
 	plan.move = kmalloc_array(plan.max, sizeof(*plan.move), GFP_KERNEL);
 	if (!plan.move) {
-		hawk_pool_kick();
+		hawk_pool_kick_ancestors();
 		return;
 	}
-	while ((as = hawk_as_next(as)))
-		hawk_pool_commit_space(as, &plan);
+	while ((as = hawk_as_next(as))) {
+		if (!hawk_keep_lacks(as->space))
+			continue;
+		hawk_round_begin(as);
+		hawk_pool_ancestors(as, &plan);
+		hawk_round_end(as);
+	}
 	kfree(plan.move);
 }
 
-/* A block has been written to a pool. */
-void hawk_pool_kick(void)
+static void hawk_pool_kick_commit(struct hawk_pool_file *p)
 {
-	queue_delayed_work(hawk_dev.own_wq, &hawk_dev.pool_commit,
-			   msecs_to_jiffies(HAWK_COMMIT_MS));
+	spin_lock(&p->kick_lock);
+	if (p->commits)
+		queue_delayed_work(hawk_dev.own_wq, &p->commit, msecs_to_jiffies(HAWK_COMMIT_MS));
+	spin_unlock(&p->kick_lock);
+}
+
+/* Who ends the pool waits for it, and must not have to wait for the system to sleep. */
+static void hawk_pool_commit_work(struct work_struct *work)
+{
+	struct hawk_pool_file *p = container_of(to_delayed_work(work), struct hawk_pool_file,
+						commit);
+	struct hawk_as *as = NULL;
+
+	while ((as = hawk_as_next(as))) {
+		if (as->mem[p->m->id] != p->m || !hawk_keep_due(as->space, p->m->id))
+			continue;
+		if (!hawk_round_try(as)) {
+			hawk_as_put(as);
+			hawk_pool_kick_commit(p);
+			return;
+		}
+		hawk_pool_commit_tier(as, p->m);
+		hawk_pool_sync(p->m);
+		hawk_round_end(as);
+	}
+}
+
+/**
+ * hawk_pool_kick() - a block has been written to a pool
+ * @m: its tier
+ *
+ * Context: may be called with locks of the engine held.
+ */
+void hawk_pool_kick(struct hawk_mem *m)
+{
+	hawk_pool_kick_commit(m->pool);
+	hawk_pool_kick_ancestors();
 }
 
 /* A header has changed: hawk_space_params.due; a bucket may be locked. */
 void hawk_pool_due(void *owner)
 {
-	hawk_pool_kick();
+	struct hawk_as *as = owner;
+	u32 t;
+
+	for (t = 0; t < HAWK_TIERS_MAX; t++)
+		if (as->mem[t] && as->mem[t]->pool)
+			hawk_pool_kick(as->mem[t]);
 }
 
 void hawk_pool_init(void)
 {
-	INIT_DELAYED_WORK(&hawk_dev.pool_commit, hawk_pool_work);
+	INIT_DELAYED_WORK(&hawk_dev.pool_ancestors, hawk_pool_ancestors_work);
 }
 
 void hawk_pool_exit(void)
 {
 	/* what comes before blocks on flash is written while its space is there */
-	flush_delayed_work(&hawk_dev.pool_commit);
-	cancel_delayed_work_sync(&hawk_dev.pool_commit);
+	flush_delayed_work(&hawk_dev.pool_ancestors);
+	cancel_delayed_work_sync(&hawk_dev.pool_ancestors);
 }

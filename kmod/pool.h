@@ -21,7 +21,7 @@ void hawk_pool_sync(struct hawk_mem *m);
 void hawk_pool_end(struct hawk_as *as);
 int hawk_pool_find(struct hawk_as *as);
 bool hawk_pool_torn(const struct hawk_mem *m);
-void hawk_pool_kick(void);
+void hawk_pool_kick(struct hawk_mem *m);
 void hawk_pool_due(void *owner);
 void hawk_pool_init(void);
 void hawk_pool_exit(void);

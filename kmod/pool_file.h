@@ -23,6 +23,7 @@ struct hawk_pool_buf {
 
 /**
  * struct hawk_pool_file - the pool of a tier
+ * @m: the tier
  * @super: its superblock
  * @started: both superblocks say that it is in use, and the file is open; guarded by the
  *	lock of @headers but when the tier is added
@@ -35,8 +36,13 @@ struct hawk_pool_buf {
  * @torn: hawk_pool_torn()
  * @unflushed: headers or records have been written since the last flush
  * @sparse: a file that had no room for all of it when it was added
+ * @kick_lock: guards @commits, and the queueing of @commit against its end; a leaf, taken with
+ *	locks of the engine held
+ * @commits: @commit may be queued
+ * @commit: writes headers that have changed, of all spaces
  */
 struct hawk_pool_file {
+	struct hawk_mem *m;
 	struct hawk_super super;
 	bool started;
 	struct hawk_pool_buf headers;
@@ -48,6 +54,9 @@ struct hawk_pool_file {
 	bool torn;
 	bool unflushed;
 	bool sparse;
+	spinlock_t kick_lock;
+	bool commits;
+	struct delayed_work commit;
 };
 
 int hawk_pool_read_page(struct hawk_mem *m, u64 off, u8 *to);
