@@ -350,17 +350,27 @@ static uint64_t elem_cut(const struct hawk_layout *l, uint64_t x)
 	return l->tile_bytes - x % l->tile_bytes;
 }
 
+/* Most heads have one or two stretches, and each unit of a session has plans: no more is taken. */
+static bool more_elems(struct elems **e, unsigned int *room)
+{
+	unsigned int n = *room ? 2 * *room : 8;
+	struct elems *more = realloc(*e, n * sizeof(*more));
+
+	if (more) {
+		*e = more;
+		*room = n;
+	}
+	return more;
+}
+
 /* The elements of a head from cut to cut; with @src NULL those of a pad. */
 static int cut_elems(const struct hawk_layout *src, const struct hawk_layout *dst,
 		     struct elems **out, unsigned int *count)
 {
-	struct elems *e = calloc(ELEM_CUTS_MAX, sizeof(*e)), *o = e;
 	uint64_t x, n, s, d, all = (uint64_t)dst->dim * dst->elem_bytes;
-	unsigned int cuts = 0;
+	unsigned int cuts = 0, room = 0;
+	struct elems *o = NULL;
 
-	if (!e)
-		return hawk_fail(-ENOMEM, "layout: cutting a head");
-	*out = e;
 	for (x = 0; x < all; x += n) {
 		n = src ? min_of(elem_cut(src, x), elem_cut(dst, x)) : elem_cut(dst, x);
 		s = src ? elem_offset(src, x) : 0;
@@ -378,7 +388,9 @@ static int cut_elems(const struct hawk_layout *src, const struct hawk_layout *ds
 			return hawk_fail(-E2BIG, "layout: tiles of %u and %u bytes cut a head of %llu bytes into more than %u pieces",
 					 src ? src->tile_bytes : 0, dst->tile_bytes,
 					 (unsigned long long)all, ELEM_CUTS_MAX);
-		o = &e[cuts++];
+		if (cuts == room && !more_elems(out, &room))
+			return hawk_fail(-ENOMEM, "layout: cutting a head");
+		o = &(*out)[cuts++];
 		*o = (struct elems){ .src = s, .dst = d, .len = n, .loop = { .n = 1 } };
 	}
 	*count = cuts;
