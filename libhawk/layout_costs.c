@@ -15,7 +15,8 @@
 #define CPU_BYTES	(32ull << 20)	/* of the source and of the destination */
 #define NIC_BYTES	(1u << 20)	/* of a request that measures the link */
 #define NIC_PIECE	64u		/* bytes of an entry that measures entries */
-#define NIC_COUNT	64u		/* requests of a try */
+#define NIC_COUNT	64u		/* requests of a try, at most */
+#define NIC_NS		20000000	/* a try that takes so long is long enough */
 
 static uint64_t now_ns(void)
 {
@@ -81,29 +82,39 @@ int hawk_costs_cpu(struct hawk_costs *c)
 	return 0;
 }
 
+/*
+ * Picoseconds of a request: of as many in one try as need NIC_NS together, since those that
+ * measure the link would keep a slow one busy for a minute.
+ */
 static int64_t time_write(const struct hawk_nic_probe *p, uint32_t entries, uint32_t bytes)
 {
 	int64_t t, best = INT64_MAX;
-	unsigned int i;
+	unsigned int tries = 0;
+	uint32_t count = 1;
 
-	for (i = 0; i < TRIES; i++) {
-		t = p->write(p->ctx, NIC_COUNT, entries, bytes);
+	while (tries < TRIES) {
+		t = p->write(p->ctx, count, entries, bytes);
 		if (t < 0)
 			return t;
+		if (!tries && t < NIC_NS && count < NIC_COUNT) {
+			count *= 2;
+			continue;
+		}
 		best = t < best ? t : best;
+		tries++;
 	}
-	return best ? best : 1;
+	return best ? best * 1000 / count : 1;
 }
 
-static uint64_t above(int64_t ns, uint64_t less)
+static uint64_t above(int64_t ps, uint64_t less)
 {
-	return (uint64_t)ns > less ? (uint64_t)ns - less : 0;
+	return ps > 0 && (uint64_t)ps > less ? (uint64_t)ps - less : 0;
 }
 
 int hawk_costs_nic(struct hawk_costs *c, const struct hawk_nic_probe *p)
 {
 	int64_t large, one, all;
-	uint64_t bytes;
+	uint64_t piece;
 
 	if (!p->write || !p->entries || p->entries > HAWK_ENTRIES_MAX || p->reserved)
 		return hawk_fail(-EINVAL, "layout: probing a NIC with requests of %u entries",
@@ -115,15 +126,14 @@ int hawk_costs_nic(struct hawk_costs *c, const struct hawk_nic_probe *p)
 		return hawk_fail((int)all, "layout: probing a NIC");
 	c->entries = p->entries;
 	/* a large request is a request, too */
-	bytes = NIC_COUNT * (uint64_t)(NIC_BYTES - NIC_PIECE);
-	c->link_mb_per_s = bytes * 1000 / (large > one ? (uint64_t)(large - one) : 1);
+	c->link_mb_per_s = (NIC_BYTES - NIC_PIECE) * 1000000ull /
+			   (large > one ? (uint64_t)(large - one) : 1);
 	if (!c->link_mb_per_s)
 		c->link_mb_per_s = 1;
-	c->request_ps = above(one, NIC_COUNT * NIC_PIECE * 1000ull / c->link_mb_per_s) * 1000 /
-			NIC_COUNT;
+	piece = NIC_PIECE * 1000000ull / c->link_mb_per_s;
+	c->request_ps = above(one, piece);
 	c->entry_ps = 0;
 	if (p->entries > 1)
-		c->entry_ps = above(all - one, (p->entries - 1) * NIC_COUNT * NIC_PIECE * 1000ull /
-				    c->link_mb_per_s) * 1000 / NIC_COUNT / (p->entries - 1);
+		c->entry_ps = above(all - one, (p->entries - 1) * piece) / (p->entries - 1);
 	return 0;
 }

@@ -658,10 +658,20 @@ static int64_t broken_write(void *ctx, uint32_t count, uint32_t entries, uint32_
 	return entries > 1 ? -EIO : 1000;
 }
 
+/* One with 4 MB/s, whose requests of many entries seem to take less than those of one. */
+static int64_t slow_write(void *ctx, uint32_t count, uint32_t entries, uint32_t bytes)
+{
+	uint64_t *written = ctx;
+
+	*written += (uint64_t)count * entries * bytes;
+	return count * (250ll * bytes + (entries > 1 ? 500 : 1000));
+}
+
 static void measured(void **state)
 {
 	struct hawk_nic_probe p = { .write = timed_write, .entries = 32 };
 	struct hawk_costs c = { 0 };
+	uint64_t written = 0;
 
 	(void)state;
 	assert_ok(hawk_costs_nic(&c, &p));
@@ -669,6 +679,13 @@ static void measured(void **state)
 	assert_in_range(c.request_ps, 690000, 710000);
 	assert_in_range(c.entry_ps, 29000, 31000);
 	assert_int_equal(c.entries, 32);
+	p.write = slow_write;
+	p.ctx = &written;
+	assert_ok(hawk_costs_nic(&c, &p));
+	assert_in_range(c.link_mb_per_s, 3, 4);
+	assert_int_equal(c.entry_ps, 0);
+	/* a measurement takes no minutes */
+	assert_true(written < 8 << 20);
 	p.write = broken_write;
 	assert_int_equal(hawk_costs_nic(&c, &p), -EIO);
 	p.entries = 0;
