@@ -78,12 +78,13 @@ $(BUILD)/obj/tests/unit/layout_gen.o: CFLAGS_COMMON += -D_GNU_SOURCE -Ilibhawk
 
 TESTS_UNIT += $(LIBHAWK_TESTS)
 
-## layout-long	10^6 pairs of layouts, and 10^5 by every way
+## make layout-long	10^6 pairs of layouts drawn by lot, and 10^5 by every way (LAYOUT_PAIRS=N)
+LAYOUT_PAIRS ?= 1000000
 CHECK_LONG += layout-long
 .PHONY: layout-long
 layout-long: $(BUILD)/tests/lib_layout_random $(BUILD)/tests/lib_layout_ways
-	@HAWK_OPS=1000000 $(PROVE) $(BUILD)/tests/lib_layout_random
-	@HAWK_OPS=100000 $(PROVE) $(BUILD)/tests/lib_layout_ways
+	@HAWK_OPS=$(LAYOUT_PAIRS) $(PROVE) $(BUILD)/tests/lib_layout_random
+	@HAWK_OPS=$$(($(LAYOUT_PAIRS) / 10)) $(PROVE) $(BUILD)/tests/lib_layout_ways
 
 # What tests/e2e/translate-nosyscall.t watches
 $(BUILD)/tests/translate_loop $(BUILD)/tests/draft_loop: \

@@ -12,6 +12,7 @@
 #include "layout_gen.h"
 
 #define BYTES_OF_SEQUENCE	6000u	/* about so much is moved at most */
+#define LONG_RUN		10000u	/* pairs that somebody waits for */
 
 uint64_t lg_rand(struct lg_rng *g, uint64_t n)
 {
@@ -43,6 +44,13 @@ uint64_t lg_ops(uint64_t n)
 	const char *s = getenv("HAWK_OPS");
 
 	return s ? strtoull(s, NULL, 0) : n;
+}
+
+void lg_progress(uint64_t first, uint64_t i, uint64_t n)
+{
+	if (getenv("HAWK_OPS") && n >= LONG_RUN && i && i % (n / 10) == 0)
+		fprintf(stderr, "# %llu of %llu, from number %llu on\n", (unsigned long long)i,
+			(unsigned long long)n, (unsigned long long)first);
 }
 
 static uint32_t pick(struct lg_rng *g, const uint32_t *from, unsigned int n)

@@ -46,6 +46,9 @@ void lg_bytes(struct lg_rng *g, uint8_t *p, uint64_t n);
 uint64_t lg_seed(uint64_t seed);
 uint64_t lg_ops(uint64_t n);
 
+/* Before the @i-th of @n, from number @first on: a line now and then if many were asked for. */
+void lg_progress(uint64_t first, uint64_t i, uint64_t n);
+
 /* Two layouts of a model and what is moved between them; memory with bytes drawn by lot. */
 void lg_pair_make(struct lg_pair *p, uint64_t seed);
 void lg_pair_free(struct lg_pair *p);

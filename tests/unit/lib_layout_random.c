@@ -102,6 +102,7 @@ static void every_byte(void **state)
 
 	(void)state;
 	for (i = 0; i < n; i++) {
+		lg_progress(first, i, n);
 		lg_pair_make(&p, first + i);
 		ret = hawk_layout_plan_open(&p.src.l, &p.dst.l, &p.r, &plan);
 		if (have_common(&p) != !ret || (ret && ret != -ENOENT)) {
@@ -174,6 +175,7 @@ static void refused_or_sound(void **state)
 
 	(void)state;
 	for (i = 0; i < n; i++) {
+		lg_progress(first, i, n);
 		g.state = (first + i) * 0x9e3779b97f4a7c15ull + 1;
 		draw_nonsense(&g, &l);
 		ret = hawk_layout_init(&l);

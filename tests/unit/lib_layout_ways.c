@@ -250,6 +250,7 @@ static void same_bytes(void **state)
 
 	(void)state;
 	for (i = 0; i < n; i++) {
+		lg_progress(first, i, n);
 		lg_pair_make(&p, first + i);
 		g.state = p.seed + 1;
 		if (!hawk_layout_plan_open(&p.src.l, &p.dst.l, &p.r, &plan)) {
