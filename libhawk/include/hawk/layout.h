@@ -515,6 +515,10 @@ struct hawk_nic_probe {
 /**
  * hawk_costs_nic() - measure a NIC's part
  * @c: out: link_mb_per_s, entries, request_ps, entry_ps
+ *
+ * Requests of 1 MiB, and of 64 bytes in one entry and in all: as many as take 20 ms, 64 at most,
+ * three times.
+ *
  * Return: 0; -EINVAL; what @p->write returned.
  */
 int hawk_costs_nic(struct hawk_costs *c, const struct hawk_nic_probe *p);
