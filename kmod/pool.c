@@ -116,27 +116,6 @@ void hawk_pool_failed(struct hawk_mem *m, bool write, u64 off, int ret)
 	hawk_io_failed(m, write, HAWK_POOL_PAGE, off, ret);
 }
 
-/**
- * hawk_pool_read_page() - read a page of the pool
- * @m: memory with a pool
- * @off: where, bytes
- * @to: HAWK_POOL_PAGE bytes
- *
- * Return: 0 or a negative errno.
- */
-int hawk_pool_read_page(struct hawk_mem *m, u64 off, u8 *to)
-{
-	struct hawk_pool_buf *b = &m->pool->record;
-	int ret;
-
-	mutex_lock(&b->lock);
-	ret = hawk_pool_rw(m, b, 0, off, 1, false, 0);
-	if (!ret)
-		memcpy(to, b->mem, HAWK_POOL_PAGE);
-	mutex_unlock(&b->lock);
-	return ret;
-}
-
 /* ---- superblocks ---- */
 
 static int hawk_pool_read_super(struct hawk_mem *m, u64 off, struct hawk_super *s)

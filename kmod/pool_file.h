@@ -28,7 +28,7 @@ struct hawk_pool_buf {
  * @started: both superblocks say that it is in use, and the file is open; guarded by the
  *	lock of @headers but when the tier is added
  * @headers: pages of headers that are collected, or of records when the tier is added
- * @record: a page of records that is changed or read; may be taken with @headers held
+ * @record: a page of records that is changed; may be taken with @headers held
  * @list: what is in @headers; guarded by its lock
  * @header_bytes: headers and records written
  * @scan_left: chunks whose headers spaces that are being made have yet to read
@@ -59,7 +59,6 @@ struct hawk_pool_file {
 	struct delayed_work commit;
 };
 
-int hawk_pool_read_page(struct hawk_mem *m, u64 off, u8 *to);
 void hawk_pool_failed(struct hawk_mem *m, bool write, u64 off, int ret);
 
 #endif /* HAWK_POOL_FILE_H */

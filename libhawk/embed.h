@@ -14,6 +14,7 @@
  *	embed.lease_lock, pin shards > the engine's
  *	embed.admin, etier.lock > etier.commit_lock
  *	etier.lock > epool.record_lock, a leaf
+ *	embed.admin > scan.lock, a leaf (escan.c)
  *	embed.wait_lock, embed.job_lock, embed.io_lock, embed.keeper_lock, ekv.ring_lock,
  *	embed.stray_lock: leaves; eio.lock: the engine's are taken under it
  * None but the drain is held while blocks are moved; embed_share.c tells who may
@@ -315,6 +316,8 @@ bool epool_torn(const struct etier *t);
 void epool_commit(struct espace *sp);
 void epool_end(struct espace *sp);
 u64 epool_step(struct embed *e, u64 at, u64 now);
+
+/* escan.c */
 int epool_find(struct espace *sp);
 
 /* pins.c */

@@ -15,39 +15,19 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "embed.h"
-#include "poolfile.h"
+#include "epool.h"
 
 #define COMMIT_NS	500000000ull
 #define COMMIT_PAGES	256u		/* pages of headers of one flush */
 #define AT_ONCE		64u		/* ancestors written at a time */
 #define LOAD_BYTES	(1u << 20)	/* of records read at a time */
-#define SCAN_BYTES	(16u << 20)	/* of headers in memory while a space looks for its blocks */
-#define SCAN_READ	(512u << 10)	/* of them read by one transfer */
-#define PROGRESS_NS	2000000000ull
-
-struct epool {
-	struct hawk_super super;	/* constant while the tier is there, but @written, and
-					 * @seq: etier.commit_lock
-					 */
-	u64 header_bytes;		/* headers and records written; atomic */
-	u64 failed;			/* writes of them that failed; atomic */
-	pthread_mutex_t record_lock;	/* guards @page, and pages of records while they change */
-	bool unflushed;			/* headers or records written since the last flush; atomic */
-	bool torn;			/* epool_torn() */
-	bool sparse;			/* poolfile_sparse(), when it was opened */
-	u8 *buf;			/* pages of headers; etier.commit_lock */
-	u8 *page;
-	const char *path;
-};
 
 static void count(u64 *counter, u64 n)
 {
 	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
-/* The first failure is told; how many there were is in the tier's errors. */
-static void note_failure(struct etier *t, bool write, const char *what, int err)
+void epool_failed(struct etier *t, bool write, const char *what, int err)
 {
 	flash_failed(t, write, err);
 	if (!__atomic_fetch_add(&t->pool->failed, 1, __ATOMIC_RELAXED))
@@ -250,7 +230,7 @@ void epool_close(struct etier *t)
 	if (!ret)
 		ret = poolfile_write_supers(t->fd, s);
 	if (ret)
-		note_failure(t, true, "closing the pool", ret);
+		epool_failed(t, true, "closing the pool", ret);
 	pthread_mutex_lock(&t->commit_lock);
 	pool_free(t->pool);
 	t->pool = NULL;
@@ -297,7 +277,7 @@ void epool_sync(struct etier *t)
 	if (__atomic_load_n(&t->pool->unflushed, __ATOMIC_SEQ_CST))
 		ret = file_flush(t);
 	if (ret)
-		note_failure(t, true, "flushing", ret);
+		epool_failed(t, true, "flushing", ret);
 }
 
 /* ---- records ---- */
@@ -318,7 +298,7 @@ static int write_record(struct etier *t, const struct hawk_record *r, int flags)
 	}
 	pthread_mutex_unlock(&p->record_lock);
 	if (ret)
-		note_failure(t, true, "writing whose a chunk is", ret);
+		epool_failed(t, true, "writing whose a chunk is", ret);
 	else
 		count(&p->header_bytes, HAWK_POOL_PAGE);
 	return ret;
@@ -384,7 +364,7 @@ static void write_pages(struct espace *sp, u32 tier, const struct hawk_keep_page
 			count(&t->pool->header_bytes, (u64)(k - i) * HAWK_POOL_PAGE);
 			continue;
 		}
-		note_failure(t, true, "writing headers", ret);
+		epool_failed(t, true, "writing headers", ret);
 		for (; i < k; i++)
 			hawk_keep_again(sp->space, tier, page[i].nr);
 	}
@@ -399,7 +379,7 @@ static bool flush(struct espace *sp, u32 tier, const struct hawk_keep_page *page
 
 	if (!ret)
 		return true;
-	note_failure(t, true, "flushing", ret);
+	epool_failed(t, true, "flushing", ret);
 	for (i = 0; i < n; i++)
 		hawk_keep_again(sp->space, tier, page[i].nr);
 	return false;
@@ -417,7 +397,7 @@ static void renumber(struct embed *e, u32 tier)
 	s->seq++;
 	ret = poolfile_write_supers(t->fd, s);
 	if (ret)
-		note_failure(t, true, "writing its superblocks", ret);
+		epool_failed(t, true, "writing its superblocks", ret);
 	else
 		hawk_pool_renew(e->engine, tier, s);
 }
@@ -499,179 +479,4 @@ u64 epool_step(struct embed *e, u64 at, u64 now)
 	}
 	planner_leave(e);
 	return 0;
-}
-
-/* ---- a space finds its blocks ---- */
-
-/* Chunks whose headers are read by one transfer. */
-struct scan_run {
-	u32 first;		/* in scan.chunk */
-	u32 n;
-	u8 *mem;
-};
-
-struct scan {
-	struct eio_kind kind;
-	struct espace *sp;
-	u32 tier;
-	u32 *chunk;		/* orphans that may be the space's, rising */
-	u32 n;
-	u32 done;
-	u64 told;		/* when progress was last told */
-	u8 *mem;
-	struct scan_run *run;
-	u32 page_nr;		/* page of records that is in @page, HAWK_NONE: none */
-	u8 *page;
-};
-
-static u32 chunk_header_bytes(const struct scan *sc)
-{
-	return hawk_pool_slots(&sc->sp->e->tier[sc->tier].pool->super) * HAWK_HEADER_BYTES;
-}
-
-static void run_place(const struct eio_kind *k, void *what, struct eio_place *p)
-{
-	const struct scan *sc = (const struct scan *)k;
-	struct etier *t = &sc->sp->e->tier[sc->tier];
-	const struct scan_run *r = what;
-
-	p->t = t;
-	p->mem = r->mem;
-	p->off = hawk_header_off(&t->pool->super, sc->chunk[r->first]);
-	p->bytes = r->n * chunk_header_bytes(sc);
-	p->write = false;
-}
-
-/* The record of a chunk as it is on flash. */
-static int read_record(struct scan *sc, u32 chunk, struct hawk_record *r)
-{
-	const struct etier *t = &sc->sp->e->tier[sc->tier];
-	const struct hawk_super *s = &t->pool->super;
-	u32 nr = chunk / HAWK_PAGE_RECORDS;
-	int ret = 0;
-
-	if (sc->page_nr != nr)
-		ret = poolfile_read(t->fd, s->record_off + (u64)nr * HAWK_POOL_PAGE, sc->page,
-				    HAWK_POOL_PAGE);
-	sc->page_nr = ret ? HAWK_NONE : nr;
-	return ret ? ret : hawk_record_decode(sc->page + chunk % HAWK_PAGE_RECORDS *
-					      HAWK_RECORD_BYTES, hawk_pool_id(s), chunk, r);
-}
-
-static void tell_progress(struct scan *sc)
-{
-	u64 now = now_ns();
-
-	if (now - sc->told < PROGRESS_NS)
-		return;
-	sc->told = now;
-	fprintf(stderr, "hawk: flash %s: space '%s': %u of %u chunks read\n",
-		sc->sp->e->tier[sc->tier].pool->path, (const char *)sc->sp->geo.name, sc->done,
-		sc->n);
-}
-
-/* Headers have come; what cannot be read is not adopted and stays as it is. */
-static void run_done(const struct eio_kind *k, void *what, s32 res)
-{
-	struct scan *sc = (struct scan *)k;
-	struct scan_run *r = what;
-	struct hawk_record rec;
-	u32 i;
-
-	if (res)
-		note_failure(&sc->sp->e->tier[sc->tier], false, "reading headers", res);
-	for (i = 0; i < r->n; i++, sc->done++)
-		if (!res && !read_record(sc, sc->chunk[r->first + i], &rec))
-			hawk_space_adopt(sc->sp->space, sc->tier, &rec,
-					 r->mem + (size_t)i * chunk_header_bytes(sc), now_ns());
-	tell_progress(sc);
-}
-
-/* Read the headers of some chunks from @at on, neighbours together.  Return: how many. */
-static u32 scan_some(struct scan *sc, u32 at)
-{
-	u32 size = chunk_header_bytes(sc), room = SCAN_BYTES / size, per = SCAN_READ / size;
-	u32 n = 0, runs = 0, k;
-	struct eio *io = eio_take(sc->sp->e);
-
-	while (at + n < sc->n && n < room) {
-		struct scan_run *r = &sc->run[runs++];
-
-		for (k = 1; at + n + k < sc->n && n + k < room && k < per &&
-		     sc->chunk[at + n + k] == sc->chunk[at + n] + k; k++)
-			;
-		*r = (struct scan_run){ at + n, k, sc->mem + (size_t)n * size };
-		eio_queue(io, &sc->kind, r);
-		n += k;
-	}
-	eio_finish(io, &sc->kind, 0);
-	return n;
-}
-
-static int scan_list(struct scan *sc)
-{
-	u32 c = HAWK_NONE, room = hawk_pool_orphans(sc->sp->e->engine, sc->tier);
-
-	sc->chunk = calloc(room + 1, sizeof(*sc->chunk));
-	if (!sc->chunk)
-		return -ENOMEM;
-	while (sc->n < room &&
-	       (c = hawk_pool_next_orphan(sc->sp->space, sc->tier, c)) != HAWK_NONE)
-		sc->chunk[sc->n++] = c;
-	return 0;
-}
-
-static int adopt(struct espace *sp, u32 tier)
-{
-	struct scan sc = {
-		.kind = { run_place, run_done }, .sp = sp, .tier = tier, .told = now_ns(),
-		.page_nr = HAWK_NONE,
-	};
-	int ret = scan_list(&sc);
-	u32 at;
-
-	if (!ret && sc.n) {
-		sc.mem = aligned_alloc(HAWK_POOL_PAGE, SCAN_BYTES);
-		sc.page = aligned_alloc(HAWK_POOL_PAGE, HAWK_POOL_PAGE);
-		sc.run = calloc(SCAN_BYTES / chunk_header_bytes(&sc), sizeof(*sc.run));
-		ret = sc.mem && sc.page && sc.run ? 0 : -ENOMEM;
-		for (at = 0; !ret && at < sc.n; at += scan_some(&sc, at))
-			;
-	}
-	free(sc.mem);
-	free(sc.page);
-	free(sc.run);
-	free(sc.chunk);
-	return ret;
-}
-
-static void tell_damage(struct espace *sp)
-{
-	struct hawk_recovery r;
-
-	hawk_space_recovery(sp->space, &r);
-	if (r.corrupt || r.no_room)
-		fprintf(stderr, "hawk: space '%s': %llu blocks found on flash, %llu headers damaged, "
-			"no room for %llu\n", (const char *)sp->geo.name,
-			(unsigned long long)r.blocks, (unsigned long long)r.corrupt,
-			(unsigned long long)r.no_room);
-}
-
-/**
- * epool_find() - what a space that is being made has on persistent flash is its again
- *
- * Takes the time of reading its headers.
- */
-int epool_find(struct espace *sp)
-{
-	int ret = 0;
-	u32 t;
-
-	for (t = 0; !ret && t < HAWK_TIERS_MAX; t++)
-		if (hawk_space_kept(sp->space, t))
-			ret = adopt(sp, t);
-	if (!ret)
-		ret = hawk_space_settle(sp->space);
-	tell_damage(sp);
-	return ret;
 }

@@ -99,6 +99,13 @@ void hawk_ancestor_set(struct hawk_space *s, u32 nr)
 		lacks(s, nr);
 }
 
+/* The same for one that was found on flash itself: it lacks nothing. */
+void hawk_ancestor_found(struct hawk_space *s, u32 nr)
+{
+	if (!bit_peek(s->before, nr))
+		bit_set(s->before, nr);
+}
+
 /* @blk is on persistent flash, or on its way there. */
 void hawk_ancestor_after(struct hawk_space *s, const struct hawk_block *blk)
 {

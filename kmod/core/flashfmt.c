@@ -55,10 +55,11 @@ static u64 get64(const u8 *p)
 
 static u32 crc_of(const u8 *p, u32 bytes, u32 at)
 {
-	static const u8 zero[4];
-	u32 crc = hawk_crc32c_more(~0u, p, at);
+	u8 head[SUPER_CRC + 4] = { 0 };
+	u32 crc;
 
-	crc = hawk_crc32c_more(crc, zero, sizeof(zero));
+	memcpy(head, p, at);	/* as if the checksum itself were 0 */
+	crc = hawk_crc32c_more(~0u, head, at + 4);
 	return ~hawk_crc32c_more(crc, p + at + 4, bytes - at - 4);
 }
 
@@ -317,7 +318,7 @@ void hawk_header_encode(const struct hawk_header *h, u64 pool, u8 *p)
 	seal(p, HAWK_HEADER_BYTES, SMALL_CRC);
 }
 
-static void header_read(const u8 *p, struct hawk_header *h)
+void hawk_header_read(const u8 *p, struct hawk_header *h)
 {
 	h->epoch = get64(p + 16);
 	h->gen = get64(p + 24);
@@ -342,7 +343,7 @@ int hawk_header_decode(const u8 *p, u64 pool, const struct hawk_record *r, u32 s
 		return -ENOENT;
 	if (get32(p) != HEADER_MAGIC || !whole(p, HAWK_HEADER_BYTES, SMALL_CRC))
 		return -EILSEQ;
-	header_read(p, h);
+	hawk_header_read(p, h);
 	if (get64(p + 8) != pool || h->epoch != r->epoch)
 		return -ESTALE;
 	if (!r->kept || h->slot != slot || h->bytes != r->owner.block_bytes ||

@@ -375,6 +375,13 @@ int hawk_header_decode(const u8 *p, u64 pool, const struct hawk_record *r, u32 s
 		       struct hawk_header *h);
 
 /**
+ * hawk_header_read() - the fields of a header that hawk_header_decode() has found good
+ * @p: HAWK_HEADER_BYTES bytes
+ * @h: out
+ */
+void hawk_header_read(const u8 *p, struct hawk_header *h);
+
+/**
  * hawk_identity_of() - the identity of a space that is being made
  * @c: the space
  * @uid: user id of its owner

@@ -287,7 +287,7 @@ int hawk_space_grow(struct hawk_space *s, struct hawk_grant *g)
 
 /*
  * Deal the frames of a new chunk, first to the bucket that asked; of an adopted one those
- * that no block has.
+ * that no block has, which are few.
  */
 static void deal(struct hawk_space *s, const struct hawk_grant *g)
 {
@@ -297,8 +297,12 @@ static void deal(struct hawk_space *s, const struct hawk_grant *g)
 	for (n = 0; n < s->nbuckets && n < fpc; n++) {
 		struct hawk_bucket *b = &s->bucket[(g->home + n) & mask];
 
+		for (i = n; i < fpc && hawk_load(&frame[i].block) != HAWK_NONE;)
+			i += s->nbuckets;
+		if (i >= fpc)
+			continue;
 		hawk_lock(&b->lock);
-		for (i = n; i < fpc; i += s->nbuckets)
+		for (; i < fpc; i += s->nbuckets)
 			if (hawk_load(&frame[i].block) == HAWK_NONE)
 				hawk_res_push(s, b, g->tier, g->slot * fpc + i);
 		hawk_unlock(&b->lock);

@@ -9,7 +9,7 @@
 #include "priv.h"
 
 /* Keys are hashes, but nothing obliges a caller to choose good ones. */
-static u64 key_hash(const struct hawk_space *s, const u8 *key)
+u64 hawk_index_hash(const struct hawk_space *s, const u8 *key)
 {
 	u64 h = s->hash_seed, w;
 	u32 i;
@@ -36,16 +36,32 @@ static u32 chain_find(struct hawk_space *s, u64 hash, const u8 *key)
 	return HAWK_NONE;
 }
 
-/* A key will be looked for soon. */
-void hawk_index_prefetch(const struct hawk_space *s, const u8 *key)
+/* Keys with hashes @hash[0..n) will be looked for: where their chains begin. */
+void hawk_index_prefetch(const struct hawk_space *s, const u64 *hash, u32 n)
 {
-	hawk_prefetch(&s->key_head[key_hash(s, key) & s->key_mask]);
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		hawk_prefetch(&s->key_head[hash[i] & s->key_mask]);
 }
 
-/* Return: 0 or -EEXIST. */
-int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *key)
+/* That has come: what is first on them. */
+void hawk_index_prefetch_first(const struct hawk_space *s, const u64 *hash, u32 n)
 {
-	u64 hash = key_hash(s, key);
+	u32 i, nr;
+
+	for (i = 0; i < n; i++) {
+		nr = hawk_load(&s->key_head[hash[i] & s->key_mask]);
+		if (nr == HAWK_NONE)
+			continue;
+		hawk_prefetch(&s->key[nr]);
+		hawk_prefetch(&s->block[nr]);
+	}
+}
+
+/* @hash is that of @key.  Return: 0 or -EEXIST. */
+int hawk_index_insert_hash(struct hawk_space *s, struct hawk_block *blk, const u8 *key, u64 hash)
+{
 	struct hawk_shard *sh = key_shard(s, hash);
 	u32 *head = &s->key_head[hash & s->key_mask];
 	int ret = 0;
@@ -59,11 +75,17 @@ int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *ke
 			hawk_ghost_back(s, blk, hash);
 		memcpy(hawk_block_key(s, blk), key, HAWK_KEY_BYTES);
 		blk->key_next = *head;
-		*head = hawk_block_nr(s, blk);
+		hawk_store(head, hawk_block_nr(s, blk));
 		blk->flags |= HAWK_BF_KEY;
 	}
 	hawk_unlock(&sh->lock);
 	return ret;
+}
+
+/* Return: 0 or -EEXIST. */
+int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *key)
+{
+	return hawk_index_insert_hash(s, blk, key, hawk_index_hash(s, key));
 }
 
 void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk)
@@ -75,14 +97,26 @@ void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk)
 	hawk_assert_held(&hawk_bucket_of(s, blk)->lock);
 	if (!(blk->flags & HAWK_BF_KEY))
 		return;
-	hash = key_hash(s, hawk_block_key(s, blk));
+	hash = hawk_index_hash(s, hawk_block_key(s, blk));
 	sh = key_shard(s, hash);
 	hawk_lock(&sh->lock);
 	for (p = &s->key_head[hash & s->key_mask]; *p != nr; p = &s->block[*p].key_next)
 		;
-	*p = blk->key_next;
+	hawk_store(p, blk->key_next);
 	hawk_unlock(&sh->lock);
 	blk->flags &= ~HAWK_BF_KEY;
+}
+
+/* @hash is that of @key.  Return: number of the block with that key, or HAWK_NONE. */
+u32 hawk_index_find(struct hawk_space *s, const u8 *key, u64 hash)
+{
+	struct hawk_shard *sh = key_shard(s, hash);
+	u32 nr;
+
+	hawk_lock(&sh->lock);
+	nr = chain_find(s, hash, key);
+	hawk_unlock(&sh->lock);
+	return nr;
 }
 
 /*
@@ -92,7 +126,7 @@ void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk)
  */
 u32 hawk_index_about(struct hawk_space *s, const u8 *key, u64 now, struct hawk_ghost *g)
 {
-	u64 hash = key_hash(s, key);
+	u64 hash = hawk_index_hash(s, key);
 	struct hawk_shard *sh = key_shard(s, hash);
 	u32 nr;
 
@@ -112,7 +146,7 @@ void hawk_index_forget(struct hawk_space *s, struct hawk_block *blk)
 
 	if (!hawk_learns(s) || !(blk->flags & HAWK_BF_KEY))
 		return;
-	hash = key_hash(s, hawk_block_key(s, blk));
+	hash = hawk_index_hash(s, hawk_block_key(s, blk));
 	sh = key_shard(s, hash);
 	hawk_lock(&sh->lock);
 	hawk_ghost_put(s, blk, hash);
@@ -121,7 +155,7 @@ void hawk_index_forget(struct hawk_space *s, struct hawk_block *blk)
 
 static struct hawk_block *index_lock(struct hawk_space *s, const u8 *key, bool count)
 {
-	u64 hash = key_hash(s, key);
+	u64 hash = hawk_index_hash(s, key);
 	struct hawk_shard *sh = key_shard(s, hash);
 	struct hawk_bucket *b = NULL;
 	struct hawk_block *blk = NULL;

@@ -43,7 +43,7 @@ struct hawk_map *hawk_map_insert(struct hawk_space *s, u64 lid, u32 chain,
 	m->next = s->head[chain];
 	if (m->next != HAWK_NONE)
 		hawk_store(&s->map[m->next].prev, nr);
-	s->head[chain] = nr;
+	hawk_store(&s->head[chain], nr);
 	m->alias = blk->maps;
 	blk->maps = nr;
 	blk->nmaps++;
@@ -61,7 +61,7 @@ static void map_remove_at(struct hawk_space *s, struct hawk_block *blk, u32 *at)
 	if (m->prev != HAWK_NONE)
 		s->map[m->prev].next = m->next;
 	else
-		s->head[m->chain] = m->next;
+		hawk_store(&s->head[m->chain], m->next);
 	if (m->next != HAWK_NONE)
 		hawk_store(&s->map[m->next].prev, m->prev);
 	if (hawk_lid_is_run(s, m->lid))

@@ -7,8 +7,10 @@
  *	the tier is added	read the superblocks, write both with the next sequence,
  *				hawk_pool_open(); read the records, hawk_pool_load() each
  *				or hawk_pool_unread(), hawk_pool_loaded()
- *	a space is made		for each persistent tier and each hawk_pool_next_orphan() read
- *				record and headers, hawk_space_adopt(); hawk_space_settle()
+ *	a space is made		for each persistent tier, one after the other, and each
+ *				hawk_pool_next_orphan() read record and headers,
+ *				hawk_space_adopt(), by any number of threads;
+ *				hawk_space_settle()
  *	hawk_space_grow()	if hawk_grant_record() says so, that record is to be durable
  *				before hawk_space_grown()
  *	from time to time	if hawk_keep_lacks(): hawk_keep_ancestors(), carry its moves out;
@@ -106,6 +108,10 @@ u32 hawk_pool_next_orphan(struct hawk_space *s, u32 tier, u32 after);
  * Each whole header becomes a block on flash, under its key and a LID of sequence number 0:
  * layer and head group as before, tokens counted on from block to block.  Of two blocks with
  * one key the younger stays.
+ *
+ * Several threads may call it for one space, each with chunks of its own: what is found is the
+ * same as if one had done it.  Which LIDs the blocks get, and which of them have a place if
+ * there is not enough for all, is not.  So chunks of another tier wait for those of this one.
  *
  * Return: 0; -ENOENT: it is another space's, or has been given away; -ENOSPC: the quota is
  * reached, or it is needed for a minimum.

@@ -291,8 +291,8 @@ struct hawk_map {
 #define HAWK_RES_COUNT	(HAWK_TIERS_MAX + 2)
 
 struct hawk_freelist {
-	u32 head;
-	u32 n;			/* read without the lock as a hint */
+	u32 head;		/* both are read without the lock as hints */
+	u32 n;
 };
 
 struct hawk_lru {
@@ -468,7 +468,7 @@ static inline void hawk_frame_unlink(struct hawk_space *s, struct hawk_bucket *b
 	struct hawk_freelist *fl = &b->fl[tier];
 
 	if (f->prev == HAWK_NONE)
-		fl->head = f->next;
+		hawk_store(&fl->head, f->next);
 	else
 		hawk_store(&frame[f->prev].next, f->next);
 	if (f->next != HAWK_NONE)
@@ -489,7 +489,7 @@ static inline u32 hawk_res_pop(struct hawk_space *s, struct hawk_bucket *b, u32 
 		hawk_frame_unlink(s, b, res, nr);
 		return nr;
 	}
-	fl->head = *hawk_res_next(s, res, nr);
+	hawk_store(&fl->head, *hawk_res_next(s, res, nr));
 	hawk_store(&fl->n, fl->n - 1);
 	return nr;
 }
@@ -516,7 +516,7 @@ static inline void hawk_res_push(struct hawk_space *s, struct hawk_bucket *b, u3
 	} else {
 		*hawk_res_next(s, res, nr) = fl->head;
 	}
-	fl->head = nr;
+	hawk_store(&fl->head, nr);
 	hawk_store(&fl->n, fl->n + 1);
 }
 
@@ -545,6 +545,7 @@ void hawk_pool_free(struct hawk_tier *t, u32 nchunks);
 int hawk_ancestor_create(struct hawk_space *s);
 void hawk_ancestor_destroy(struct hawk_space *s);
 void hawk_ancestor_set(struct hawk_space *s, u32 nr);
+void hawk_ancestor_found(struct hawk_space *s, u32 nr);
 void hawk_ancestor_after(struct hawk_space *s, const struct hawk_block *blk);
 void hawk_ancestor_lost(struct hawk_space *s, const struct hawk_block *blk);
 void hawk_ancestor_end(struct hawk_space *s, u32 nr);
@@ -763,8 +764,12 @@ extern bool (*hawk_admit_hook)(struct hawk_space *s, struct hawk_block *blk);
 #endif
 
 /* index.c: key -> block */
-void hawk_index_prefetch(const struct hawk_space *s, const u8 *key);
+u64 hawk_index_hash(const struct hawk_space *s, const u8 *key);
+void hawk_index_prefetch(const struct hawk_space *s, const u64 *hash, u32 n);
+void hawk_index_prefetch_first(const struct hawk_space *s, const u64 *hash, u32 n);
 int hawk_index_insert(struct hawk_space *s, struct hawk_block *blk, const u8 *key);
+int hawk_index_insert_hash(struct hawk_space *s, struct hawk_block *blk, const u8 *key, u64 hash);
+u32 hawk_index_find(struct hawk_space *s, const u8 *key, u64 hash);
 void hawk_index_remove(struct hawk_space *s, struct hawk_block *blk);
 struct hawk_block *hawk_index_lock(struct hawk_space *s, const u8 *key);
 struct hawk_block *hawk_index_peek(struct hawk_space *s, const u8 *key);

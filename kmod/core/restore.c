@@ -2,18 +2,59 @@
 /*
  * restore.c - blocks found on flash are a space's again
  *
- * Runs while the space is being made: nobody else uses it, so blocks and frames hold still
- * between two locked sections.  Other spaces of the tier may grow meanwhile, even into an
- * orphan that was about to be adopted.
+ * Runs while the space is being made: nobody but those who adopt its chunks uses it.  They may
+ * be several, each with chunks of his own; other spaces of the tier may grow meanwhile, even
+ * into an orphan that was about to be adopted.
+ *
+ * A block is entries in eight tables, most of them in no cache.  So the headers of a chunk are
+ * taken in batches.  Those of a batch are verified, with no lock held, and the heads of the
+ * chains that they will be on are fetched; when the batch before has become blocks, what is
+ * first on those chains and on free lists is fetched; and while that comes, the next batch is
+ * verified.
  */
 #include "priv.h"
 
-#define RESTORE_AHEAD	4	/* slots whose keys are prefetched */
-#define SETTLE_AHEAD	8	/* blocks whose parents are */
+#define RESTORE_BATCH	16u	/* headers: some misses each, as many as a CPU has under way */
+
+/* A header that is whole. */
+struct restore_item {
+	u64 lid;		/* that it will have, 0: none is left */
+	u32 chain;		/* of the LID */
+	u32 slot;		/* in the chunk */
+};
+
+struct restore_batch {
+	u32 n;
+	struct restore_item item[RESTORE_BATCH];
+	u64 hash[RESTORE_BATCH];	/* of their keys */
+};
+
+/* A chunk whose headers become blocks. */
+struct restore {
+	struct hawk_space *s;
+	u32 tier;
+	u32 frame;		/* of its first slot */
+	const struct hawk_record *r;
+	const u8 *headers;
+	u64 now;
+	struct hawk_recovery found;
+	struct restore_batch batch[2];
+};
 
 void hawk_space_recovery(const struct hawk_space *s, struct hawk_recovery *r)
 {
 	*r = s->found;
+}
+
+/* Return: what it was before. */
+static u64 count(u64 *counter, u64 n)
+{
+	u64 old;
+
+	do
+		old = hawk_load(counter);
+	while (!hawk_cas64(counter, old, old + n));
+	return old;
 }
 
 /* ---- one block ---- */
@@ -22,9 +63,9 @@ void hawk_space_recovery(const struct hawk_space *s, struct hawk_recovery *r)
  * A LID that no block has: layer and head group are its own, tokens are counted through.
  * Never 0, which would be no LID.  Return: 0: they are used up.
  */
-static u64 new_lid(struct hawk_space *s, const struct hawk_header *h)
+static u64 lid_of(const struct hawk_space *s, const struct hawk_header *h, u64 number)
 {
-	u64 tok = ++s->restored * s->block_tokens;
+	u64 tok = number * s->block_tokens;
 
 	return tok >> 32 ? 0 : HAWK_LID(0, h->layer, h->head, tok);
 }
@@ -35,8 +76,9 @@ static u64 new_lid(struct hawk_space *s, const struct hawk_header *h)
  * will do, else neither is to be trusted.
  * Return: whether the block that @h tells of stays out; the other may be gone.
  */
-static bool stays_out(struct hawk_space *s, u32 tier, const struct hawk_header *h)
+static bool stays_out(struct restore *c, const struct hawk_header *h)
 {
+	struct hawk_space *s = c->s;
 	struct hawk_block *blk = hawk_index_peek(s, h->key);
 	bool stays, out = true;
 	u32 home;
@@ -44,14 +86,14 @@ static bool stays_out(struct hawk_space *s, u32 tier, const struct hawk_header *
 	if (!blk)
 		return false;
 	home = blk->home;
-	if (blk->ftier == tier)
-		out = stays = s->win[tier].keep->gen[blk->fframe] >= h->gen;
+	if (blk->ftier == c->tier)
+		out = stays = s->win[c->tier].keep->gen[blk->fframe] >= h->gen;
 	else
 		stays = blk->crc == h->crc;
 	if (!stays) {
 		hawk_block_end(s, blk);
-		s->found.blocks--;
-		s->found.stale++;
+		c->found.blocks--;
+		c->found.stale++;
 	}
 	hawk_unlock(&s->bucket[home].lock);
 	hawk_map_reap(s, home);
@@ -70,77 +112,196 @@ static bool slots_there(struct hawk_space *s, u32 b)
 	return true;
 }
 
-static void block_place(struct hawk_space *s, struct hawk_bucket *b, u64 lid, u32 tier,
-			u32 frame, const struct hawk_header *h, u64 now)
+static void block_fill(struct restore *c, struct hawk_block *blk, const struct hawk_header *h,
+		       const struct restore_item *it)
 {
-	struct hawk_block *blk = &s->block[hawk_res_pop(s, b, HAWK_RES_BLOCK)];
-	u32 nr = hawk_block_nr(s, blk);
+	struct hawk_space *s = c->s;
+	struct hawk_life *life = &s->life[hawk_block_nr(s, blk)];
+	u32 frame = c->frame + it->slot;
 
-	hawk_store(&blk->home, b - s->bucket);
 	blk->maps = HAWK_NONE;
 	blk->nmaps = 0;
 	blk->hold = 0;
 	hawk_store(&blk->hint, (h->hints & HAWK_BH_TOLD) | HAWK_BH_COPY);
 	hawk_store(&blk->turn, h->turn);
 	hawk_store(&blk->uses, 1);
-	hawk_store(&blk->atime, now);
+	hawk_store(&blk->atime, c->now);
 	blk->crc = h->crc;
-	memcpy(s->life[nr].parent, h->parent, HAWK_KEY_BYTES);
-	s->life[nr].since = now;
-	s->life[nr].away = false;
-	s->life[nr].came = false;
-	hawk_store(&s->life[nr].depth, hawk_depth_bin(h->tok));
-	hawk_store(&s->life[nr].lot, hawk_mix(s->hash_seed + s->restored));
+	memcpy(life->parent, h->parent, HAWK_KEY_BYTES);
+	life->since = c->now;
+	life->away = false;
+	life->came = false;
+	hawk_store(&life->depth, hawk_depth_bin(h->tok));
+	hawk_store(&life->lot, hawk_mix(s->hash_seed + hawk_lid_tok(it->lid) / s->block_tokens));
 	hawk_block_event(blk, HAWK_EV_RESTORE);
-	hawk_block_take_flash(s, blk, tier, frame);
+	hawk_block_take_flash(s, blk, c->tier, frame);
 	blk->flags |= HAWK_BF_FLASH | HAWK_BF_CRC;
-	b->count[HAWK_N_BLOCKS]++;
-	hawk_index_insert(s, blk, h->key);
-	hawk_vtlb_set(s, hawk_map_insert(s, lid, hawk_map_chain(s, lid), blk),
-		      hawk_block_vt(s, blk));
+	hawk_vtlb_set(s, hawk_map_insert(s, it->lid, it->chain, blk), hawk_block_vt(s, blk));
 	hawk_lru_add(s, blk);
-	s->win[tier].keep->gen[frame] = h->gen;
+	s->win[c->tier].keep->gen[frame] = h->gen;
+}
+
+/* Return: 0; -EEXIST: another one has the key; -ENOBUFS: its bucket has no slots. */
+static int block_place(struct restore *c, const struct hawk_header *h,
+		       const struct restore_item *it, u64 hash)
+{
+	struct hawk_space *s = c->s;
+	struct hawk_bucket *b = &s->bucket[hawk_chain_home(s, it->chain)];
+	struct hawk_block *blk;
+	int ret = -ENOBUFS;
+
+	hawk_lock(&b->lock);
+	if (b->fl[HAWK_RES_BLOCK].n && b->fl[HAWK_RES_MAP].n) {
+		blk = &s->block[hawk_res_pop(s, b, HAWK_RES_BLOCK)];
+		hawk_store(&blk->home, b - s->bucket);
+		ret = hawk_index_insert_hash(s, blk, h->key, hash);
+		if (ret) {
+			hawk_res_push(s, b, HAWK_RES_BLOCK, hawk_block_nr(s, blk));
+		} else {
+			b->count[HAWK_N_BLOCKS]++;
+			block_fill(c, blk, h, it);
+		}
+	}
+	hawk_unlock(&b->lock);
+	return ret;
 }
 
 /* Return: 0; -EEXIST: a younger one is there; -ENOSPC. */
-static int block_restore(struct hawk_space *s, u32 tier, u32 frame, const struct hawk_header *h,
-			 u64 now)
+static int block_restore(struct restore *c, const struct hawk_header *h,
+			 const struct restore_item *it, u64 hash)
 {
-	u64 lid = new_lid(s, h);
-	u32 home = hawk_home(s, lid);
+	int ret = it->lid ? block_place(c, h, it, hash) : -ENOBUFS;
 
-	if (stays_out(s, tier, h))
-		return -EEXIST;
-	if (!lid || !slots_there(s, home))
-		return -ENOSPC;
-	hawk_lock(&s->bucket[home].lock);
-	block_place(s, &s->bucket[home], lid, tier, frame, h, now);
-	hawk_unlock(&s->bucket[home].lock);
+	while (ret) {
+		if (stays_out(c, h))
+			return -EEXIST;
+		if (ret == -ENOBUFS &&
+		    (!it->lid || !slots_there(c->s, hawk_chain_home(c->s, it->chain))))
+			return -ENOSPC;
+		ret = block_place(c, h, it, hash);
+	}
 	return 0;
 }
 
-/* A header that names nothing is written anew as empty. */
-static void slot_restore(struct hawk_space *s, u32 tier, u32 frame, const u8 *p,
-			 const struct hawk_record *r, u64 now)
-{
-	struct hawk_pool *pool = s->engine->tier[tier].pool;
-	struct hawk_header h;
-	int ret = hawk_header_decode(p, pool->id, r, frame % s->frames_per_chunk, &h);
+/* ---- a batch of headers ---- */
 
-	s->found.slots++;
-	/* what nobody can have written yet */
-	if (!ret && h.gen > hawk_load(&pool->clock))
-		ret = -EILSEQ;
-	if (ret == -EILSEQ)
-		s->found.corrupt++;
-	if (!ret) {
-		ret = block_restore(s, tier, frame, &h, now);
-		s->found.blocks += !ret;
-		s->found.stale += ret == -EEXIST;
-		s->found.no_room += ret == -ENOSPC;
+/* A header that names no block is written anew as empty. */
+static void touch(struct restore *c, u32 slot)
+{
+	hawk_keep_touch(c->s, c->tier, c->frame + slot);
+}
+
+static const u8 *header_at(const struct restore *c, u32 slot)
+{
+	return c->headers + (size_t)slot * HAWK_HEADER_BYTES;
+}
+
+/* Those of the next RESTORE_BATCH slots from @at on that are whole. */
+static void batch_verify(struct restore *c, struct restore_batch *b, u32 at)
+{
+	struct hawk_pool *pool = c->s->engine->tier[c->tier].pool;
+	u32 end = at + RESTORE_BATCH;
+	struct hawk_header h;
+	int ret;
+
+	b->n = 0;
+	for (; at < end && at < c->s->frames_per_chunk; at++) {
+		ret = hawk_header_decode(header_at(c, at), pool->id, c->r, at, &h);
+		c->found.slots++;
+		/* what nobody can have written yet */
+		if (!ret && h.gen > hawk_load(&pool->clock))
+			ret = -EILSEQ;
+		c->found.corrupt += ret == -EILSEQ;
+		if (!ret) {
+			b->item[b->n].lid = lid_of(c->s, &h, 0);
+			b->item[b->n].slot = at;
+			b->hash[b->n++] = hawk_index_hash(c->s, h.key);
+		} else if (ret != -ENOENT) {
+			touch(c, at);
+		}
 	}
-	if (ret && ret != -ENOENT)
-		hawk_keep_touch(s, tier, frame);
+}
+
+/* They get LIDs. */
+static void batch_name(struct restore *c, struct restore_batch *b)
+{
+	u64 number = count(&c->s->restored, b->n);
+	struct hawk_space *s = c->s;
+	struct hawk_header h;
+	u32 i;
+
+	for (i = 0; i < b->n; i++) {
+		struct restore_item *it = &b->item[i];
+
+		hawk_header_read(header_at(c, it->slot), &h);
+		it->lid = lid_of(s, &h, ++number);
+		it->chain = hawk_map_chain(s, it->lid);
+		hawk_prefetch(&s->head[it->chain]);
+		hawk_vtlb_prefetch(s, it->lid);
+	}
+	hawk_index_prefetch(s, b->hash, b->n);
+}
+
+/* What the next block and the next LID of a bucket are kept in. */
+static void room_prefetch(struct hawk_space *s, u32 home)
+{
+	u32 blk = hawk_load(&s->bucket[home].fl[HAWK_RES_BLOCK].head);
+	u32 map = hawk_load(&s->bucket[home].fl[HAWK_RES_MAP].head);
+
+	if (blk != HAWK_NONE) {
+		hawk_prefetch(&s->block[blk]);
+		hawk_prefetch(&s->key[blk]);
+		hawk_prefetch(&s->life[blk]);
+		hawk_prefetch(&s->life[blk].came);	/* may be in the next line */
+	}
+	if (map != HAWK_NONE)
+		hawk_prefetch(&s->map[map]);
+}
+
+/* The heads of their chains have come: what is there next is fetched. */
+static void batch_prefetch(struct restore *c, const struct restore_batch *b)
+{
+	struct hawk_space *s = c->s;
+	u32 i, map;
+
+	hawk_index_prefetch_first(s, b->hash, b->n);
+	for (i = 0; i < b->n; i++) {
+		room_prefetch(s, hawk_chain_home(s, b->item[i].chain));
+		map = hawk_load(&s->head[b->item[i].chain]);
+		if (map != HAWK_NONE)
+			hawk_prefetch(&s->map[map]);
+	}
+}
+
+static void batch_place(struct restore *c, const struct restore_batch *b)
+{
+	struct hawk_header h;
+	u32 i;
+	int ret;
+
+	for (i = 0; i < b->n; i++) {
+		hawk_header_read(header_at(c, b->item[i].slot), &h);
+		ret = block_restore(c, &h, &b->item[i], b->hash[i]);
+		c->found.blocks += !ret;
+		c->found.stale += ret == -EEXIST;
+		c->found.no_room += ret == -ENOSPC;
+		if (ret)
+			touch(c, b->item[i].slot);
+	}
+}
+
+static void headers_restore(struct restore *c)
+{
+	u32 i, n = (c->s->frames_per_chunk + RESTORE_BATCH - 1) / RESTORE_BATCH;
+
+	for (i = 0; i <= n; i++) {
+		struct restore_batch *next = &c->batch[i % 2];
+
+		batch_verify(c, next, i * RESTORE_BATCH);
+		batch_name(c, next);
+		batch_place(c, &c->batch[(i + 1) % 2]);
+		batch_prefetch(c, next);
+	}
 }
 
 /* ---- a chunk ---- */
@@ -164,10 +325,21 @@ static int chunk_adopt(struct hawk_space *s, u32 tier, const struct hawk_record 
 	return ret;
 }
 
+/* What a chunk had is added to what the others had. */
+static void found_add(struct hawk_space *s, const struct hawk_recovery *r)
+{
+	count(&s->found.chunks, 1);
+	count(&s->found.slots, r->slots);
+	count(&s->found.blocks, r->blocks);
+	count(&s->found.corrupt, r->corrupt);
+	count(&s->found.stale, r->stale);
+	count(&s->found.no_room, r->no_room);
+}
+
 int hawk_space_adopt(struct hawk_space *s, u32 tier, const struct hawk_record *r,
 		     const u8 *headers, u64 now)
 {
-	u32 i, fpc = s->frames_per_chunk;
+	struct restore c = { .s = s, .tier = tier, .r = r, .headers = headers, .now = now };
 	struct hawk_grant g;
 	int ret;
 
@@ -178,105 +350,9 @@ int hawk_space_adopt(struct hawk_space *s, u32 tier, const struct hawk_record *r
 	if (ret)
 		return ret;
 	g.home = g.slot;
-	s->found.chunks++;
-	for (i = 0; i < fpc; i++) {
-		if (i + RESTORE_AHEAD < fpc)
-			hawk_index_prefetch(s, headers + HAWK_HEADER_KEY +
-					    (size_t)(i + RESTORE_AHEAD) * HAWK_HEADER_BYTES);
-		slot_restore(s, tier, g.slot * fpc + i, headers + (size_t)i * HAWK_HEADER_BYTES,
-			     r, now);
-	}
+	c.frame = g.slot * s->frames_per_chunk;
+	headers_restore(&c);
+	found_add(s, &c.found);
 	hawk_space_grown(s, &g, true);	/* deals the frames that no block has */
 	return 0;
-}
-
-/* ---- parents ---- */
-
-/* In the table of parents, beside numbers of blocks */
-#define NO_PARENT	HAWK_NONE		/* it needs none */
-#define MISSING		(HAWK_NONE - 1)		/* it is not there */
-#define ON_WAY		(HAWK_NONE - 2)		/* the search for its end has come by */
-
-static u32 parent_of(struct hawk_space *s, u32 nr)
-{
-	struct hawk_block *blk = &s->block[nr], *up;
-	u32 at;
-
-	if (blk->state != HAWK_BLOCK_FLASH || !(blk->hint & HAWK_BH_PARENT))
-		return NO_PARENT;
-	up = hawk_index_peek(s, s->life[nr].parent);
-	if (!up)
-		return MISSING;
-	at = hawk_block_nr(s, up);
-	hawk_unlock(&hawk_bucket_of(s, up)->lock);
-	hawk_ancestor_set(s, at);
-	return at;
-}
-
-/*
- * Follow the chain from @nr to its end and note that for all on it.  A chain that comes
- * back to itself has no beginning that could be found either.
- */
-static void resolve(u32 *up, u32 nr, u32 *path)
-{
-	u32 n = 0, next;
-
-	while (up[nr] < ON_WAY) {
-		next = up[nr];
-		path[n++] = nr;
-		up[nr] = ON_WAY;
-		nr = next;
-	}
-	next = up[nr] == NO_PARENT ? NO_PARENT : MISSING;
-	while (n)
-		up[path[--n]] = next;
-}
-
-/*
- * The first to go when room is needed.  Not sooner: its parent may be in a chunk that could
- * not be read just now, in a pool that is not added yet or beyond the quota; and if it is
- * gone for good, whoever computes it again has all that follows.
- */
-static void demote(struct hawk_space *s, u32 nr)
-{
-	struct hawk_block *blk = &s->block[nr];
-	u32 home = blk->home;
-
-	hawk_lock(&s->bucket[home].lock);
-	hawk_lru_del(s, blk);
-	hawk_store(&blk->atime, 0);
-	hawk_lru_restore(s, blk);
-	hawk_unlock(&s->bucket[home].lock);
-	s->found.no_parent++;
-}
-
-int hawk_space_settle(struct hawk_space *s)
-{
-	u32 i, n = s->max_blocks, *up, *path;
-
-	if (!s->found.blocks)
-		return 0;
-	up = hawk_table_alloc(n, sizeof(*up));
-	path = hawk_table_alloc(n, sizeof(*path));
-	if (up && path) {
-		for (i = 0; i < n; i++) {
-			if (i + SETTLE_AHEAD < n)
-				hawk_index_prefetch(s, s->life[i + SETTLE_AHEAD].parent);
-			up[i] = parent_of(s, i);
-			hawk_relax();
-		}
-		for (i = 0; i < n; i++) {
-			resolve(up, i, path);
-			hawk_relax();
-		}
-		for (i = 0; i < n; i++) {
-			if (up[i] == MISSING)
-				demote(s, i);
-			hawk_relax();
-		}
-	}
-	i = up && path;
-	hawk_table_free(up, n, sizeof(*up));
-	hawk_table_free(path, n, sizeof(*path));
-	return i ? 0 : -ENOMEM;
 }

@@ -226,7 +226,7 @@ int hawk_space_create(struct hawk_engine *e, const struct hawk_space_params *p,
 	s->log2_heads = log2_ceil(2ull * s->max_maps);	/* each LID passed is a cache miss */
 	if (s->log2_heads < s->log2_buckets)
 		s->log2_heads = s->log2_buckets;
-	s->key_mask = (1u << log2_ceil(p->max_blocks)) - 1;
+	s->key_mask = (1u << log2_ceil(2ull * p->max_blocks)) - 1;	/* likewise */
 	s->hash_seed = hawk_random();
 	s->vtlb = p->vtlb;
 	s->note = p->note;
