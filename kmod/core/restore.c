@@ -213,7 +213,6 @@ static void batch_verify(struct restore *c, struct restore_batch *b, u32 at)
 			ret = -EILSEQ;
 		c->found.corrupt += ret == -EILSEQ;
 		if (!ret) {
-			b->item[b->n].lid = lid_of(c->s, &h, 0);
 			b->item[b->n].slot = at;
 			b->hash[b->n++] = hawk_index_hash(c->s, h.key);
 		} else if (ret != -ENOENT) {
