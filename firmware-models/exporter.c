@@ -9,12 +9,10 @@
  * Locks: hawk_exp_file.lock > dma_resv > hawk_exp.lock.
  */
 #include <linux/dma-buf.h>
-#include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 #include <linux/highmem.h>
 #include <linux/iosys-map.h>
 #include <linux/kref.h>
-#include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
@@ -22,7 +20,7 @@
 #include <linux/vmalloc.h>
 
 #include "../kmod/compat.h"
-#include "models.h"
+#include "device.h"
 
 /**
  * struct hawk_exp_pages - where a buffer is, or was
@@ -422,37 +420,20 @@ static void hawk_exp_copy(const struct hawk_exp_pages *p, u64 at, void *buf, u32
 }
 
 /* What the device does, which knows where its memory is. */
-static int hawk_exp_rw(struct dma_buf *dmabuf, void __user *uarg)
+static int hawk_exp_rw(void *who, const struct hawk_imp_rw *rw, void *buf)
 {
+	struct dma_buf *dmabuf = who;
 	struct hawk_exp *exp = dmabuf->priv;
-	struct hawk_imp_rw rw;
-	void __user *ubuf;
-	bool write;
-	void *buf;
 	int ret;
 
-	if (copy_from_user(&rw, uarg, sizeof(rw)))
-		return -EFAULT;
-	if (!rw.len || rw.len > HAWK_IMP_RW_MAX || rw.flags & ~HAWK_IMP_RW_WRITE ||
-	    rw.offset > dmabuf->size || rw.len > dmabuf->size - rw.offset)
+	if (rw->offset > dmabuf->size || rw->len > dmabuf->size - rw->offset)
 		return -EINVAL;
-	write = rw.flags & HAWK_IMP_RW_WRITE;
-	ubuf = u64_to_user_ptr(rw.buf);
-	buf = kvzalloc(rw.len, GFP_KERNEL);
-	if (!buf)
-		return -ENOMEM;
-	ret = -EFAULT;
-	if (write && copy_from_user(buf, ubuf, rw.len))
-		goto out_free;
 	dma_resv_lock(dmabuf->resv, NULL);
 	ret = exp->revoked ? -ENODEV : 0;
 	if (!ret)
-		hawk_exp_copy(exp->pages, rw.offset, buf, rw.len, write);
+		hawk_exp_copy(exp->pages, rw->offset, buf, rw->len,
+			      rw->flags & HAWK_IMP_RW_WRITE);
 	dma_resv_unlock(dmabuf->resv);
-	if (!ret && !write && copy_to_user(ubuf, buf, rw.len))
-		ret = -EFAULT;
-out_free:
-	kvfree(buf);
 	return ret;
 }
 
@@ -515,7 +496,7 @@ static int hawk_exp_call(struct hawk_exp_file *f, unsigned int cmd, unsigned lon
 	case HAWK_EXP_IOC_FAIL:
 		return hawk_exp_fail(f->buf, arg);
 	case HAWK_EXP_IOC_RW:
-		return hawk_exp_rw(f->buf, uarg);
+		return hawk_model_rw(uarg, HAWK_IMP_RW_WRITE, hawk_exp_rw, f->buf);
 	case HAWK_EXP_IOC_INFO:
 		return hawk_exp_info(f->buf, uarg);
 	default:

@@ -10,20 +10,15 @@
  * @sgt is guarded by that alone once attached.
  */
 #include <linux/dma-buf.h>
-#include <linux/dma-direct.h>
 #include <linux/dma-fence.h>
-#include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
-#include <linux/io.h>
 #include <linux/iosys-map.h>
-#include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/platform_device.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "../kmod/compat.h"
-#include "models.h"
+#include "device.h"
 
 /**
  * struct hawk_imp - an open file: at most one attachment
@@ -220,36 +215,6 @@ static void hawk_imp_detach(struct hawk_imp *imp)
 
 /* ---- bytes ---- */
 
-/* What the device does: it knows bus addresses only. */
-static int hawk_imp_dma(struct hawk_imp *imp, u64 offset, void *buf, u32 len, bool write)
-{
-	struct scatterlist *sg;
-	int i;
-
-	for_each_sgtable_dma_sg(imp->sgt, sg, i) {
-		phys_addr_t phys = dma_to_phys(imp->at->dev, sg_dma_address(sg));
-		u32 n = sg_dma_len(sg);
-		void *p;
-
-		if (offset >= n) {
-			offset -= n;
-			continue;
-		}
-		p = phys_to_virt(phys + offset);
-		n = min_t(u64, len, n - offset);
-		if (write)
-			memcpy(p, buf, n);
-		else
-			memcpy(buf, p, n);
-		buf += n;
-		len -= n;
-		offset = 0;
-		if (!len)
-			return 0;
-	}
-	return -EINVAL;
-}
-
 static int hawk_imp_by_dma(struct hawk_imp *imp, const struct hawk_imp_rw *rw, void *buf)
 {
 	bool write = rw->flags & HAWK_IMP_RW_WRITE;
@@ -258,7 +223,7 @@ static int hawk_imp_by_dma(struct hawk_imp *imp, const struct hawk_imp_rw *rw, v
 	dma_resv_lock(imp->buf->resv, NULL);
 	if (imp->sgt)
 		ret = write && imp->dir == DMA_TO_DEVICE ? -EACCES :
-		      hawk_imp_dma(imp, rw->offset, buf, rw->len, write);
+		      hawk_model_dma(imp->at->dev, imp->sgt, rw->offset, buf, rw->len, write);
 	dma_resv_unlock(imp->buf->resv);
 	return ret;
 }
@@ -286,33 +251,11 @@ static int hawk_imp_by_vmap(struct hawk_imp *imp, const struct hawk_imp_rw *rw, 
 	return bare ? 0 : dma_buf_end_cpu_access(imp->buf, dir);
 }
 
-static int hawk_imp_rw(struct hawk_imp *imp, void __user *uarg)
+static int hawk_imp_move(void *who, const struct hawk_imp_rw *rw, void *buf)
 {
-	struct hawk_imp_rw rw;
-	void __user *ubuf;
-	void *buf;
-	int ret;
-
-	if (copy_from_user(&rw, uarg, sizeof(rw)))
-		return -EFAULT;
-	if (!rw.len || rw.len > HAWK_IMP_RW_MAX ||
-	    rw.flags & ~(HAWK_IMP_RW_WRITE | HAWK_IMP_RW_VMAP | HAWK_IMP_RW_BARE) ||
-	    (rw.flags & (HAWK_IMP_RW_VMAP | HAWK_IMP_RW_BARE)) == HAWK_IMP_RW_BARE)
-		return -EINVAL;
-	ubuf = u64_to_user_ptr(rw.buf);
-	buf = kvzalloc(rw.len, GFP_KERNEL);
-	if (!buf)
-		return -ENOMEM;
-	ret = -EFAULT;
-	if ((rw.flags & HAWK_IMP_RW_WRITE) && copy_from_user(buf, ubuf, rw.len))
-		goto out_free;
-	ret = rw.flags & HAWK_IMP_RW_VMAP ? hawk_imp_by_vmap(imp, &rw, buf) :
-					    hawk_imp_by_dma(imp, &rw, buf);
-	if (!ret && !(rw.flags & HAWK_IMP_RW_WRITE) && copy_to_user(ubuf, buf, rw.len))
-		ret = -EFAULT;
-out_free:
-	kvfree(buf);
-	return ret;
+	if (rw->flags & HAWK_IMP_RW_VMAP)
+		return hawk_imp_by_vmap(who, rw, buf);
+	return rw->flags & HAWK_IMP_RW_BARE ? -EINVAL : hawk_imp_by_dma(who, rw, buf);
 }
 
 static int hawk_imp_info(struct hawk_imp *imp, void __user *uarg)
@@ -377,7 +320,8 @@ static int hawk_imp_call(struct hawk_imp *imp, unsigned int cmd, unsigned long a
 	case HAWK_IMP_IOC_UNPIN:
 		return hawk_imp_unpin(imp);
 	case HAWK_IMP_IOC_RW:
-		return hawk_imp_rw(imp, uarg);
+		return hawk_model_rw(uarg, HAWK_IMP_RW_WRITE | HAWK_IMP_RW_VMAP | HAWK_IMP_RW_BARE,
+				     hawk_imp_move, imp);
 	case HAWK_IMP_IOC_FENCE:
 		if (arg)
 			return hawk_imp_fence_start(imp);
@@ -416,23 +360,12 @@ static struct miscdevice hawk_imp_misc = {
 
 static int __init hawk_imp_init(void)
 {
-	int ret;
-
-	hawk_imp_device = platform_device_register_simple("hawk-importer", -1, NULL, 0);
-	if (IS_ERR(hawk_imp_device))
-		return PTR_ERR(hawk_imp_device);
-	ret = dma_coerce_mask_and_coherent(&hawk_imp_device->dev, DMA_BIT_MASK(64));
-	if (!ret)
-		ret = misc_register(&hawk_imp_misc);
-	if (ret)
-		platform_device_unregister(hawk_imp_device);
-	return ret;
+	return hawk_model_start(&hawk_imp_misc, &hawk_imp_device);
 }
 
 static void __exit hawk_imp_exit(void)
 {
-	misc_deregister(&hawk_imp_misc);
-	platform_device_unregister(hawk_imp_device);
+	hawk_model_stop(&hawk_imp_misc, hawk_imp_device);
 }
 
 module_init(hawk_imp_init);

@@ -9,19 +9,14 @@
  * hawk_peers_lock guards all: the client, the table of registrations, each of them.  It is
  * held while a client is called; a client calls back from a context of its own.
  */
-#include <linux/dma-direct.h>
-#include <linux/dma-mapping.h>
-#include <linux/io.h>
-#include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/platform_device.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/xarray.h>
 
 #include "../kmod/compat.h"
 #include "../kmod/peer/peer_mem.h"
-#include "models.h"
+#include "device.h"
 
 /**
  * struct hawk_peers_mr - an open file: at most one registration
@@ -162,64 +157,16 @@ static int hawk_peers_dereg(struct hawk_peers_mr *mr)
 	return 0;
 }
 
-/* What the NIC does: it knows bus addresses only. */
-static int hawk_peers_dma(struct hawk_peers_mr *mr, u64 offset, void *buf, u32 len, bool write)
+static int hawk_peers_move(void *who, const struct hawk_imp_rw *rw, void *buf)
 {
-	struct scatterlist *sg;
-	int i;
+	struct hawk_peers_mr *mr = who;
+	bool write = rw->flags & HAWK_IMP_RW_WRITE;
 
-	for_each_sgtable_dma_sg(&mr->sg, sg, i) {
-		phys_addr_t phys = dma_to_phys(&hawk_peers_device->dev, sg_dma_address(sg));
-		u32 n = sg_dma_len(sg);
-
-		if (offset >= n) {
-			offset -= n;
-			continue;
-		}
-		n = min_t(u64, len, n - offset);
-		if (write)
-			memcpy(phys_to_virt(phys + offset), buf, n);
-		else
-			memcpy(buf, phys_to_virt(phys + offset), n);
-		buf += n;
-		len -= n;
-		offset = 0;
-		if (!len)
-			return 0;
-	}
-	return -EINVAL;
-}
-
-static int hawk_peers_rw(struct hawk_peers_mr *mr, void __user *uarg)
-{
-	struct hawk_imp_rw rw;
-	void __user *ubuf;
-	bool write;
-	void *buf;
-	int ret;
-
-	if (copy_from_user(&rw, uarg, sizeof(rw)))
-		return -EFAULT;
-	if (!rw.len || rw.len > HAWK_IMP_RW_MAX || rw.flags & ~HAWK_IMP_RW_WRITE)
-		return -EINVAL;
-	write = rw.flags & HAWK_IMP_RW_WRITE;
 	if (!mr->mapped)
 		return -ENXIO;
 	if (write && !mr->write)
 		return -EACCES;
-	ubuf = u64_to_user_ptr(rw.buf);
-	buf = kvzalloc(rw.len, GFP_KERNEL);
-	if (!buf)
-		return -ENOMEM;
-	ret = -EFAULT;
-	if (write && copy_from_user(buf, ubuf, rw.len))
-		goto out_free;
-	ret = hawk_peers_dma(mr, rw.offset, buf, rw.len, write);
-	if (!ret && !write && copy_to_user(ubuf, buf, rw.len))
-		ret = -EFAULT;
-out_free:
-	kvfree(buf);
-	return ret;
+	return hawk_model_dma(&hawk_peers_device->dev, &mr->sg, rw->offset, buf, rw->len, write);
 }
 
 static int hawk_peers_info(struct hawk_peers_mr *mr, void __user *uarg)
@@ -265,7 +212,7 @@ static long hawk_peers_ioctl(struct file *file, unsigned int cmd, unsigned long 
 	else if (cmd == HAWK_PEERS_IOC_DEREG)
 		ret = hawk_peers_dereg(mr);
 	else if (cmd == HAWK_PEERS_IOC_RW)
-		ret = hawk_peers_rw(mr, uarg);
+		ret = hawk_model_rw(uarg, HAWK_IMP_RW_WRITE, hawk_peers_move, mr);
 	else if (cmd == HAWK_PEERS_IOC_INFO)
 		ret = hawk_peers_info(mr, uarg);
 	mutex_unlock(&hawk_peers_lock);
@@ -289,23 +236,12 @@ static struct miscdevice hawk_peers_misc = {
 
 static int __init hawk_peers_init(void)
 {
-	int ret;
-
-	hawk_peers_device = platform_device_register_simple("hawk-peers", -1, NULL, 0);
-	if (IS_ERR(hawk_peers_device))
-		return PTR_ERR(hawk_peers_device);
-	ret = dma_coerce_mask_and_coherent(&hawk_peers_device->dev, DMA_BIT_MASK(64));
-	if (!ret)
-		ret = misc_register(&hawk_peers_misc);
-	if (ret)
-		platform_device_unregister(hawk_peers_device);
-	return ret;
+	return hawk_model_start(&hawk_peers_misc, &hawk_peers_device);
 }
 
 static void __exit hawk_peers_exit(void)
 {
-	misc_deregister(&hawk_peers_misc);
-	platform_device_unregister(hawk_peers_device);
+	hawk_model_stop(&hawk_peers_misc, hawk_peers_device);
 }
 
 module_init(hawk_peers_init);
