@@ -2,7 +2,7 @@
 #
 # hawk.ko is built by kbuild (Kbuild, tools/lab/build-module), here is its man page.
 
-MANPAGES += kmod/man/hawk.4 kmod/man/hawk_npu.4
+MANPAGES += kmod/man/hawk.4 kmod/man/hawk_ioctl.4 kmod/man/hawk_npu.4
 
 # The engine once more, natively, with its lock assertions and a count of transitions:
 # for hawk-sim and for the test of the state machine

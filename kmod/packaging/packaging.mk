@@ -17,7 +17,7 @@ install: install-kmod
 install-kmod:
 	install -d $(addprefix $(HAWK_LIB)/,udev/rules.d sysusers.d modules-load.d hawk \
 		systemd/system) $(HAWK_SHARE)/man/man4 $(HAWK_SHARE)/doc/hawk
-	install -m 644 kmod/man/hawk.4 kmod/man/hawk_npu.4 $(HAWK_SHARE)/man/man4/
+	install -m 644 $(wildcard kmod/man/*.4) $(HAWK_SHARE)/man/man4/
 	install -m 644 $(PKG)/hawk.rules $(HAWK_LIB)/udev/rules.d/60-hawk.rules
 	install -m 644 $(PKG)/hawk.sysusers $(HAWK_LIB)/sysusers.d/hawk.conf
 	install -m 644 $(PKG)/hawk.modules-load $(HAWK_LIB)/modules-load.d/hawk.conf
@@ -44,7 +44,7 @@ dkms-deb:
 		usr/share/man/man4 usr/share/doc/hawk-dkms
 	@install -m 644 $(PKG)/hawk.rules $(BUILD)/dkms-deb/usr/lib/udev/rules.d/60-hawk.rules
 	@install -m 644 $(PKG)/hawk.sysusers $(BUILD)/dkms-deb/usr/lib/sysusers.d/hawk.conf
-	@for page in hawk hawk_npu; do \
+	@for page in hawk hawk_ioctl hawk_npu; do \
 		gzip -9nc kmod/man/$$page.4 >$(BUILD)/dkms-deb/usr/share/man/man4/$$page.4.gz; done
 	@install -m 644 COPYING $(BUILD)/dkms-deb/usr/share/doc/hawk-dkms/copyright
 	@install -m 644 $(PKG)/SIGNING.md $(BUILD)/dkms-deb/usr/share/doc/hawk-dkms/

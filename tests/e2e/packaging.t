@@ -26,7 +26,8 @@ FILES = """
 lib/udev/rules.d/60-hawk.rules lib/sysusers.d/hawk.conf lib/modules-load.d/hawk.conf
 lib/systemd/system/hawk-tiers.service lib/systemd/system/hawkd.service lib/hawk/hawk-tiers
 share/doc/hawk/tiers.conf share/doc/hawk/modprobe.conf share/doc/hawk/hawkd.env
-share/man/man4/hawk.4 share/man/man4/hawk_npu.4 share/man/man8/hawkd.8 share/man/man8/hawkctl.8 sbin/hawkd sbin/hawkctl
+share/man/man4/hawk.4 share/man/man4/hawk_ioctl.4 share/man/man4/hawk_npu.4
+share/man/man8/hawkd.8 share/man/man8/hawkctl.8 sbin/hawkd sbin/hawkctl
 """.split()
 # What systemd-analyze security may say at most, of 10; hawkd listens, so it has an address
 EXPOSURE = {"hawkd.service": 2.5, "hawk-tiers.service": 5.0}

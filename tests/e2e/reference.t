@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The reference pages are complete: hawk(4) names every call, structure and constant of
-uapi/hawk.h, and every function that libhawk exports has a manual page."""
+"""The reference pages are complete: hawk(4) and hawk_ioctl(4) name every call, structure and
+constant of uapi/hawk.h, and every function that libhawk exports has a manual page."""
 
 import pathlib
 import re
@@ -23,12 +23,12 @@ t = tap.Tap()
 
 
 def device_page():
-    page = (TOP / "kmod/man/hawk.4").read_text()
-    words = set(re.findall(r"\w+", page))
+    pages = [(TOP / "kmod/man" / page).read_text() for page in ("hawk.4", "hawk_ioctl.4")]
+    words = set(re.findall(r"\w+", " ".join(pages)))
     names = {re.sub(r"^struct |\(.*", "", name) for name, _ in abi.names()
              if not name.startswith("member ")}
     t.ok(len(names) > 100, f"{len(names)} names in uapi/hawk.h")
-    t.equal(sorted(names - words), [], "hawk(4) has each of them")
+    t.equal(sorted(names - words), [], "the pages have each of them")
     meant = {w for w in words if re.match(r"HAWK_(IOC|FEAT|BATCH|ITEM|TIER|MMAP|CQE)_\w", w)}
     t.equal(sorted(meant - names), [], "and none that is not there")
 
