@@ -103,12 +103,9 @@ static void hawk_queues_destroy(void)
 	destroy_workqueue(hawk_dev.wq);
 }
 
-static int __init hawk_init(void)
+/* What has no end of its own. */
+static void __init hawk_dev_init(void)
 {
-	int ret;
-
-	BUILD_BUG_ON(BITS_PER_LONG != 64);	/* pins are packed into xarray values */
-	BUILD_BUG_ON(PAGE_SIZE != HAWK_FRAME_ALIGN);
 	mutex_init(&hawk_dev.lock);
 	spin_lock_init(&hawk_dev.spaces_lock);
 	init_waitqueue_head(&hawk_dev.ends_wait);
@@ -117,7 +114,23 @@ static int __init hawk_init(void)
 	hawk_dev.min_percent = 50;
 	INIT_LIST_HEAD(&hawk_dev.names);
 	INIT_LIST_HEAD(&hawk_dev.spaces);
+	hawk_dev.misc = (struct miscdevice) {
+		.minor = MISC_DYNAMIC_MINOR,
+		.name = "hawk",
+		.nodename = "hawk",
+		.mode = 0660,
+		.fops = &hawk_fops,
+		.groups = hawk_dev_groups,
+	};
+}
 
+static int __init hawk_init(void)
+{
+	int ret;
+
+	BUILD_BUG_ON(BITS_PER_LONG != 64);	/* pins are packed into xarray values */
+	BUILD_BUG_ON(PAGE_SIZE != HAWK_FRAME_ALIGN);
+	hawk_dev_init();
 	hawk_dev.engine = hawk_engine_create();
 	if (!hawk_dev.engine)
 		return -ENOMEM;
@@ -141,15 +154,6 @@ static int __init hawk_init(void)
 	hawk_elastic_work_init();
 	hawk_pool_init();
 	hawk_debugfs_init();
-
-	hawk_dev.misc = (struct miscdevice) {
-		.minor = MISC_DYNAMIC_MINOR,
-		.name = "hawk",
-		.nodename = "hawk",
-		.mode = 0660,
-		.fops = &hawk_fops,
-		.groups = hawk_dev_groups,
-	};
 	ret = misc_register(&hawk_dev.misc);
 	if (ret) {
 		pr_err("cannot register the device node: %d\n", ret);
