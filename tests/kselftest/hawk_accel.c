@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "kselftest_harness.h"
+#include "hawk_blocks.h"
 #include "hawk_models.h"
 
 #define ACCEL_MIB	4u
@@ -21,41 +22,22 @@
 #define LONG		(20 * 1000000000ull)
 #define STUCK_NS	1000000000ull	/* until a call gives up: long enough for it to have begun */
 
-static int file_set(const char *dir, const char *name, const char *value)
-{
-	char path[128];
-	int fd, ret;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, value, strlen(value)) < 0 ? -errno : 0;
-	close(fd);
-	return ret;
-}
+#define PARAMS		"/sys/module/hawk_accel/parameters/"
 
 static int param_set(const char *name, const char *value)
 {
-	return file_set("/sys/module/hawk_accel/parameters", name, value);
+	char path[128];
+
+	snprintf(path, sizeof(path), PARAMS "%s", name);
+	return write_file(path, value);
 }
 
 static unsigned long param_get(const char *name)
 {
-	char path[128], buf[32] = "";
-	int fd;
+	char path[128], buf[32];
 
-	snprintf(path, sizeof(path), "/sys/module/hawk_accel/parameters/%s", name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || read(fd, buf, sizeof(buf) - 1) < 0)
-		return ~0ul;
-	close(fd);
-	return strtoul(buf, NULL, 0);
-}
-
-static int pace_set(const char *name, const char *value)
-{
-	return file_set("/sys/class/misc/hawk/pace", name, value);
+	snprintf(path, sizeof(path), PARAMS "%s", name);
+	return read_file(path, buf, sizeof(buf)) ? ~0ul : strtoul(buf, NULL, 0);
 }
 
 /* A block is more than may pass in a window of 10 ms, so one does in each. */
@@ -132,41 +114,6 @@ FIXTURE_TEARDOWN(accel)
 		poll(NULL, 0, 10);
 	unlink(self->path);
 	free(self->path);
-}
-
-/* Blocks with pattern n under LID(n): 0 or a negative errno. */
-static int make_blocks(int fd, uint8_t *win, uint32_t first, uint32_t n)
-{
-	uint32_t i;
-
-	for (i = first; i < first + n; i++) {
-		struct hawk_item it = { .lid = LID(i) };
-		int ret = one(fd, HAWK_IOC_ALLOC, 0, &it);
-
-		if (ret)
-			return ret;
-		fill(frame_at(win, it.vt, BLOCK), BLOCK, i);
-		it.vt = 0;
-		ret = one(fd, HAWK_IOC_PUT, 0, &it);
-		if (ret)
-			return ret;
-	}
-	return 0;
-}
-
-/* GET, compare, UNPIN: 0, a negative errno, 1 if the bytes are wrong. */
-static int check_block(int fd, uint8_t *win, uint32_t n)
-{
-	struct hawk_item it = { .lid = LID(n) };
-	bool good;
-	int ret;
-
-	ret = one(fd, HAWK_IOC_GET, 0, &it);
-	if (ret)
-		return ret;
-	good = filled(frame_at(win, it.vt, BLOCK), BLOCK, n);
-	ret = one(fd, HAWK_IOC_UNPIN, 0, &it);
-	return ret ?: !good;
 }
 
 static uint64_t io_errors(int fd, uint32_t tier)

@@ -266,13 +266,9 @@ TEST_F(flash, prefix)
 static int write_tunable(uint32_t tier, const char *value)
 {
 	char path[96];
-	int fd, ret;
 
 	snprintf(path, sizeof(path), "/sys/class/misc/hawk/tier%u/writeback_permille", tier);
-	fd = open(path, O_WRONLY);
-	ret = fd < 0 || write(fd, value, strlen(value)) < 0 ? -errno : 0;
-	close(fd);
-	return ret;
+	return write_file(path, value);
 }
 
 /* Cold blocks get their flash copy before anybody needs their frame. */

@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
+#include "hawk_blocks.h"
 #include "hawk_fixture.h"
 #include "hawk_models.h"
 
@@ -24,24 +25,6 @@
 
 static const uint32_t importers[] = { 0, HAWK_IMP_DYNAMIC, HAWK_IMP_DYNAMIC | HAWK_IMP_HOLD };
 #define N_IMPORTERS	(sizeof(importers) / sizeof(importers[0]))
-
-/* READY blocks with pattern n under LID(n): 0 or -1. */
-static int make_blocks(int fd, uint8_t *win, uint32_t first, uint32_t n)
-{
-	uint32_t i;
-
-	for (i = first; i < first + n; i++) {
-		struct hawk_item it = { .lid = LID(i) };
-
-		if (one(fd, HAWK_IOC_ALLOC, 0, &it))
-			return -1;
-		fill(frame_at(win, it.vt, BLOCK), BLOCK, i);
-		it.vt = 0;
-		if (one(fd, HAWK_IOC_PUT, 0, &it))
-			return -1;
-	}
-	return 0;
-}
 
 /* The whole tier full of READY blocks, whatever their bytes: 0 or -1. */
 static int fill_tier(int fd)

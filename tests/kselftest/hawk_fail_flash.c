@@ -16,7 +16,6 @@
 #define POOL_BYTES	"32M"
 #define POOL_SPACE	"agents"	/* of pool_fill */
 #define POOL_BLOCKS	96u
-#define PACE		"/sys/class/misc/hawk/pace/"
 
 /* ---- what may be written ---- */
 
@@ -183,24 +182,10 @@ SWEEP(pool_space, .prepare = find_prepare, .call = find, .undo = find_undo)
 
 static uint8_t buf[2 * BLOCK] __attribute__((aligned(4096)));
 
-static int tune(const char *name, const char *value)
-{
-	char path[128];
-	int fd, ret;
-
-	snprintf(path, sizeof(path), PACE "%s", name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, value, strlen(value)) < 0 ? -errno : 0;
-	close(fd);
-	return ret;
-}
-
 /* One block of them passes in each 10 ms. */
 static int paced_prepare(env *e)
 {
-	return tune("cap_percent", "1") ?: tune("link_mb_per_s", "1");
+	return pace_set("cap_percent", "1") ?: pace_set("link_mb_per_s", "1");
 }
 
 static int paced(env *e)
@@ -219,7 +204,7 @@ static int paced(env *e)
 
 static int paced_undo(env *e)
 {
-	return tune("link_mb_per_s", "0") ?: tune("cap_percent", "70");
+	return pace_set("link_mb_per_s", "0") ?: pace_set("cap_percent", "70");
 }
 
 SWEEP(gather_paced, .prepare = paced_prepare, .call = paced, .undo = paced_undo, .blocks = MANY)

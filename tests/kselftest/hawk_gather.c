@@ -17,6 +17,7 @@
 
 #include <linux/userfaultfd.h>
 
+#include "hawk_blocks.h"
 #include "hawk_slow.h"
 
 #define ROWS	8u
@@ -90,26 +91,6 @@ FIXTURE(gather) {
 	char *path;
 	uint8_t *win;
 };
-
-static int make_blocks(int fd, uint8_t *win, uint32_t first, uint32_t n)
-{
-	uint32_t i;
-	int ret;
-
-	for (i = first; i < first + n; i++) {
-		struct hawk_item it = { .lid = LID(i) };
-
-		ret = one(fd, HAWK_IOC_ALLOC, 0, &it);
-		if (ret)
-			return ret;
-		fill(frame_at(win, it.vt, BLOCK), BLOCK, i);
-		it.vt = 0;
-		ret = one(fd, HAWK_IOC_PUT, 0, &it);
-		if (ret)
-			return ret;
-	}
-	return 0;
-}
 
 FIXTURE_SETUP(gather)
 {

@@ -17,34 +17,14 @@
 #define CGROUP		CGROUPS "/hawk-test"
 #define SLACK		(3 * MIB / 2)	/* page tables, batches, the child itself */
 
-static int cg_write(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), ret = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
-}
-
 /* A number of the cgroup, or the one after @key in a file of "key number" lines; -1: none. */
 static int64_t cg_number(const char *name, const char *key)
 {
 	char path[128], buf[4096], *at = buf;
-	ssize_t n;
-	int fd;
 
 	snprintf(path, sizeof(path), CGROUP "/%s", name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (read_file(path, buf, sizeof(buf)))
 		return -1;
-	n = read(fd, buf, sizeof(buf) - 1);
-	close(fd);
-	if (n < 0)
-		return -1;
-	buf[n] = 0;
 	if (key) {
 		at = strstr(buf, key);
 		at = at ? at + strlen(key) : NULL;
@@ -55,7 +35,7 @@ static int64_t cg_number(const char *name, const char *key)
 static int cg_make(void)
 {
 	rmdir(CGROUP);
-	cg_write(CGROUPS "/cgroup.subtree_control", "+memory");
+	write_file(CGROUPS "/cgroup.subtree_control", "+memory");
 	return mkdir(CGROUP, 0700) ? -errno : cg_number("memory.current", NULL) < 0 ? -ENOENT : 0;
 }
 
@@ -65,7 +45,7 @@ static void payer(struct tenant *t, uint32_t host, uint32_t blk, uint32_t chunks
 {
 	char c;
 
-	if (cg_write(CGROUP "/cgroup.procs", "0") || tenant_start(t, host, 0, blk))
+	if (write_file(CGROUP "/cgroup.procs", "0") || tenant_start(t, host, 0, blk))
 		_exit(1);
 	if (tenant_put(t, 0, chunks * CHUNK_BLOCKS))
 		_exit(2);
@@ -148,7 +128,7 @@ TEST_F(reclaim, limit_keeps_it_small)
 		SKIP(return, "no memory cgroups: %s", strerror(errno));
 	/* room for the space's own tables and 3 of 8 chunks */
 	snprintf(max, sizeof(max), "%llu", (unsigned long long)(3 * CHUNK + 2 * SLACK));
-	ASSERT_EQ(0, cg_write(CGROUP "/memory.max", max));
+	ASSERT_EQ(0, write_file(CGROUP "/memory.max", max));
 	pid = payer_start(&t, self->host, self->blk, CHUNKS, &go);
 	ASSERT_GT(pid, 0);
 	EXPECT_LE(1, stats_of(t.fd).chunks[self->host]);
@@ -157,7 +137,7 @@ TEST_F(reclaim, limit_keeps_it_small)
 	EXPECT_EQ(0, cg_number("memory.events", "oom_kill "));
 	EXPECT_EQ(0, payer_end(pid, go)) TH_LOG("it was told of no error");
 	/* with more to spend it grows, after a moment */
-	ASSERT_EQ(0, cg_write(CGROUP "/memory.max", "max"));
+	ASSERT_EQ(0, write_file(CGROUP "/memory.max", "max"));
 	tenant_map(&t);
 	while (stats_of(t.fd).chunks[self->host] < CHUNKS)
 		ASSERT_EQ(0, tenant_lost(&t, 0, CHUNKS * CHUNK_BLOCKS));
@@ -181,7 +161,7 @@ static void ring_opener(int space, int want, int ready, int go)
 	int fd = dev_open(O_RDWR);
 	char c;
 
-	if (cg_write(CGROUP "/cgroup.procs", "0") || dev_call(fd, HAWK_IOC_SPACE_ATTACH, &at))
+	if (write_file(CGROUP "/cgroup.procs", "0") || dev_call(fd, HAWK_IOC_SPACE_ATTACH, &at))
 		_exit(1);
 	if (dev_call(fd, HAWK_IOC_DRAFT_OPEN, &o) != want)
 		_exit(2);
@@ -234,7 +214,7 @@ TEST_F(reclaim, ring_is_its_openers)
 		poll(NULL, 0, 10);
 	/* with less than that he gets none, and nobody is killed for it */
 	snprintf(max, sizeof(max), "%llu", (unsigned long long)(RING / 2));
-	ASSERT_EQ(0, cg_write(CGROUP "/memory.max", max));
+	ASSERT_EQ(0, write_file(CGROUP "/memory.max", max));
 	pid = ring_start(t.fd, -ENOMEM, &go);
 	ASSERT_GT(pid, 0);
 	EXPECT_EQ(0, cg_number("memory.events", "oom_kill "));

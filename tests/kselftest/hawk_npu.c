@@ -217,11 +217,11 @@ TEST_F(npu, pulled_under_load)
 	pid = load(self->fd, self->tier, n, &told);
 	ASSERT_LT(0, pid);
 	snprintf(path, sizeof(path), DRIVER "/%s/remove", npu_device());
-	EXPECT_EQ(0, file_write(path, "1"));
+	EXPECT_EQ(0, write_file(path, "1"));
 	EXPECT_STREQ("", npu_device());
 	load_stop(pid, told);	/* it may have met SIGBUS */
 	npu_wait_lost(self->ctl, self->tier);
-	EXPECT_EQ(0, file_write("/sys/bus/pci/rescan", "1"));
+	EXPECT_EQ(0, write_file("/sys/bus/pci/rescan", "1"));
 	npu_wait_ready(0);
 	while (!npu_works(self->ctl))
 		poll(NULL, 0, 10);

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "../../uapi/hawk_npu_fw.h"
+#include "hawk_blocks.h"
 #include "hawk_models.h"
 
 #define NPU_MIB		4u
@@ -23,27 +24,13 @@
 #define DRIVER		"/sys/bus/pci/drivers/hawk_npu"
 #define FAULT		"/sys/kernel/debug/hawk_npu/npu0/fault"
 
-static inline int file_write(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
-	close(fd);
-	return ret;
-}
-
 /* The first line, or "" */
 static inline const char *file_read(const char *path)
 {
 	static char buf[64];
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? -1 : read(fd, buf, sizeof(buf) - 1);
 
-	if (fd >= 0)
-		close(fd);
-	buf[len < 0 ? 0 : len] = 0;
+	if (read_file(path, buf, sizeof(buf)))
+		buf[0] = 0;
 	buf[strcspn(buf, "\n")] = 0;
 	return buf;
 }
@@ -82,7 +69,7 @@ static inline int npu_param(const char *name, const char *value)
 	char path[256];
 
 	snprintf(path, sizeof(path), "/sys/module/hawk_npu/parameters/%s", name);
-	return file_write(path, value);
+	return write_file(path, value);
 }
 
 static inline int npu_fault(unsigned int kind, unsigned long arg)
@@ -90,7 +77,7 @@ static inline int npu_fault(unsigned int kind, unsigned long arg)
 	char text[64];
 
 	snprintf(text, sizeof(text), "%u %lu", kind, arg);
-	return file_write(FAULT, text);
+	return write_file(FAULT, text);
 }
 
 static inline bool npu_is(const char *state)
@@ -189,41 +176,6 @@ FIXTURE_TEARDOWN(npu)
 	close(self->ctl);
 	unlink(self->path);
 	free(self->path);
-}
-
-/* Blocks with pattern n under LID(n): 0 or a negative errno. */
-static inline int make_blocks(int fd, uint8_t *win, uint32_t first, uint32_t n)
-{
-	uint32_t i;
-
-	for (i = first; i < first + n; i++) {
-		struct hawk_item it = { .lid = LID(i) };
-		int ret = one(fd, HAWK_IOC_ALLOC, 0, &it);
-
-		if (ret)
-			return ret;
-		fill(frame_at(win, it.vt, BLOCK), BLOCK, i);
-		it.vt = 0;
-		ret = one(fd, HAWK_IOC_PUT, 0, &it);
-		if (ret)
-			return ret;
-	}
-	return 0;
-}
-
-/* GET, compare, UNPIN: 0, a negative errno, 1 if the bytes are wrong. */
-static inline int check_block(int fd, uint8_t *win, uint32_t n)
-{
-	struct hawk_item it = { .lid = LID(n) };
-	bool good;
-	int ret;
-
-	ret = one(fd, HAWK_IOC_GET, 0, &it);
-	if (ret)
-		return ret;
-	good = filled(frame_at(win, it.vt, BLOCK), BLOCK, n);
-	ret = one(fd, HAWK_IOC_UNPIN, 0, &it);
-	return ret ?: !good;
 }
 
 /* Until the tier is lost; it may be gone by then. */

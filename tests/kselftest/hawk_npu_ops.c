@@ -302,12 +302,12 @@ TEST_F(npu, file_of_a_pulled_device)
 
 	ASSERT_EQ(0, make_blocks(self->fd, self->win, 0, 1));
 	snprintf(path, sizeof(path), DRIVER "/%s/remove", npu_device());
-	ASSERT_EQ(0, file_write(path, "1"));
+	ASSERT_EQ(0, write_file(path, "1"));
 	ret = dev_call(npu, HAWK_NPU_IOC_CHECKSUM, &c);
 	EXPECT_TRUE(ret == -ENODEV || ret == -ENOENT) TH_LOG("%d", ret);
 	EXPECT_EQ(0, dev_call(npu, HAWK_NPU_IOC_INFO, &info));
 	EXPECT_FALSE(info.flags & HAWK_NPU_INFO_READY);
-	ASSERT_EQ(0, file_write("/sys/bus/pci/rescan", "1"));
+	ASSERT_EQ(0, write_file("/sys/bus/pci/rescan", "1"));
 	close(npu);
 }
 

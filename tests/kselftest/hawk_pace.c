@@ -29,42 +29,6 @@
 #define SOON		(50 * 1000000ull)
 #define LONG		(3600 * 1000000000ull)
 
-static int write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int ret = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
-}
-
-static int read_file(const char *path, char *buf, size_t len)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t n = 0;
-	ssize_t got;
-
-	if (fd < 0)
-		return -errno;
-	while (n < len - 1 && (got = read(fd, buf + n, len - 1 - n)) > 0)
-		n += got;
-	close(fd);
-	buf[n] = 0;
-	return 0;
-}
-
-static int tune(const char *name, const char *value)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), PACE "%s", name);
-	return write_file(path, value);
-}
-
 static int64_t tuned(const char *name)
 {
 	char path[128], buf[64];
@@ -214,9 +178,9 @@ FIXTURE_SETUP(pace)
 
 FIXTURE_TEARDOWN(pace)
 {
-	EXPECT_EQ(0, tune("link_mb_per_s", "0"));
-	EXPECT_EQ(0, tune("cap_percent", "70"));
-	EXPECT_EQ(0, tune("mode", "on"));
+	EXPECT_EQ(0, pace_set("link_mb_per_s", "0"));
+	EXPECT_EQ(0, pace_set("cap_percent", "70"));
+	EXPECT_EQ(0, pace_set("mode", "on"));
 	EXPECT_EQ(0, tune_flash(self->blk, "0"));
 	close(self->fd);
 	EXPECT_EQ(0, tier_remove_idle(self->ctl, self->host));
@@ -244,16 +208,16 @@ TEST_F(pace, tunables)
 
 		snprintf(path, sizeof(path), PACE "%s", t[i].name);
 		ASSERT_EQ(0, read_file(path, was, sizeof(was)));
-		EXPECT_EQ(0, tune(t[i].name, t[i].low)) TH_LOG("%s", t[i].name);
-		EXPECT_EQ(0, tune(t[i].name, t[i].high)) TH_LOG("%s", t[i].name);
-		EXPECT_EQ(-EINVAL, tune(t[i].name, t[i].bad)) TH_LOG("%s", t[i].name);
-		EXPECT_EQ(-EINVAL, tune(t[i].name, "x")) TH_LOG("%s", t[i].name);
+		EXPECT_EQ(0, pace_set(t[i].name, t[i].low)) TH_LOG("%s", t[i].name);
+		EXPECT_EQ(0, pace_set(t[i].name, t[i].high)) TH_LOG("%s", t[i].name);
+		EXPECT_EQ(-EINVAL, pace_set(t[i].name, t[i].bad)) TH_LOG("%s", t[i].name);
+		EXPECT_EQ(-EINVAL, pace_set(t[i].name, "x")) TH_LOG("%s", t[i].name);
 		EXPECT_EQ(strtoll(t[i].high, NULL, 10), tuned(t[i].name)) TH_LOG("%s", t[i].name);
-		EXPECT_EQ(0, tune(t[i].name, strcmp(t[i].name, "dram_mb_per_s") ? was : "0"));
+		EXPECT_EQ(0, pace_set(t[i].name, strcmp(t[i].name, "dram_mb_per_s") ? was : "0"));
 	}
-	EXPECT_EQ(-EINVAL, tune("cap_percent", "0"));
-	EXPECT_EQ(-EINVAL, tune("mode", "maybe"));
-	EXPECT_EQ(0, tune("mode", "off"));
+	EXPECT_EQ(-EINVAL, pace_set("cap_percent", "0"));
+	EXPECT_EQ(-EINVAL, pace_set("mode", "maybe"));
+	EXPECT_EQ(0, pace_set("mode", "off"));
 	EXPECT_EQ(0, tune_flash(self->blk, "123"));
 	EXPECT_EQ(-EINVAL, tune_flash(self->host, "123")) TH_LOG("it is no flash");
 }
@@ -292,7 +256,7 @@ TEST_F(pace, estimate)
 		it[i] = i % 2 ? key_item(i) : (struct hawk_item){ .lid = LID(i) };
 	it[NBLOCKS] = key_item(NBLOCKS + 7);	/* which nobody has */
 	ASSERT_EQ(0, tune_flash(self->blk, "100"));
-	ASSERT_EQ(0, tune("dram_mb_per_s", "1000"));
+	ASSERT_EQ(0, pace_set("dram_mb_per_s", "1000"));
 	ASSERT_EQ(0, dev_call(self->fd, HAWK_IOC_ESTIMATE, &e));
 	EXPECT_EQ(NBLOCKS, e.dram + e.flash);
 	EXPECT_LE(NBLOCKS - HOST_BLOCKS, e.flash);
@@ -316,7 +280,7 @@ TEST_F(pace, estimate)
 	e.row = 0;
 	e.items = 4096;
 	EXPECT_EQ(-EFAULT, dev_call(self->fd, HAWK_IOC_ESTIMATE, &e));
-	EXPECT_EQ(0, tune("dram_mb_per_s", "0"));
+	EXPECT_EQ(0, pace_set("dram_mb_per_s", "0"));
 }
 
 /* Who could compute it sooner is told so before anything is read. */
@@ -463,7 +427,7 @@ TEST_F(pace, cap_of_the_link)
 	void *good;
 	char *trace;
 
-	ASSERT_EQ(0, tune("link_mb_per_s", "100"));	/* 700,000 bytes in 10 ms */
+	ASSERT_EQ(0, pace_set("link_mb_per_s", "100"));	/* 700,000 bytes in 10 ms */
 	if (!trace_start())
 		SKIP(return, "no tracefs");
 	for (i = 0; i < CALLERS; i++)
@@ -516,7 +480,7 @@ TEST_F(pace, ends_of_both_streams)
 /* A block is more than may pass in a window, so one does in each: all take 1.6 s. */
 static int slow_link(void)
 {
-	return tune("cap_percent", "1") ?: tune("link_mb_per_s", "1");
+	return pace_set("cap_percent", "1") ?: pace_set("link_mb_per_s", "1");
 }
 
 TEST_F(pace, deadline)
@@ -693,7 +657,7 @@ TEST_F(pace, sleeps_meanwhile)
 		poll(NULL, 0, 1);
 	EXPECT_EQ(0, write_file("/sys/power/state", "freeze"));
 	EXPECT_EQ(1, tuned("deliveries"));
-	EXPECT_EQ(0, tune("link_mb_per_s", "0"));
+	EXPECT_EQ(0, pace_set("link_mb_per_s", "0"));
 	EXPECT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, status) TH_LOG("step %d", WEXITSTATUS(status));
 	EXPECT_EQ(0, write_file("/sys/power/pm_test", "none"));

@@ -701,17 +701,6 @@ TEST_F(seq, signals)
 
 /* ---- compaction ---- */
 
-static int compact_switch(const char *on)
-{
-	int fd = open(COMPACT, O_WRONLY | O_CLOEXEC), ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, on, 1) == 1 ? 0 : -errno;
-	close(fd);
-	return ret;
-}
-
 /* Half-empty rows become full ones when that is switched on; the switch says so. */
 TEST_F(seq, compaction_switch)
 {
@@ -721,8 +710,8 @@ TEST_F(seq, compaction_switch)
 	char on = 0;
 	int fd;
 
-	EXPECT_EQ(-EINVAL, compact_switch("x"));
-	ASSERT_EQ(0, compact_switch("0"));
+	EXPECT_EQ(-EINVAL, write_file(COMPACT, "x"));
+	ASSERT_EQ(0, write_file(COMPACT, "0"));
 	fd = open(COMPACT, O_RDONLY | O_CLOEXEC);
 	EXPECT_EQ(1, read(fd, &on, 1));
 	EXPECT_EQ('0', on);
@@ -749,7 +738,7 @@ TEST_F(seq, compaction_switch)
 	ASSERT_EQ(0, seq_map(self->fd, seq, seg, 64, &map));
 	EXPECT_EQ(20, map.rows);
 
-	ASSERT_EQ(0, compact_switch("1"));
+	ASSERT_EQ(0, write_file(COMPACT, "1"));
 	/* with what makes the worker look again */
 	ASSERT_EQ(0, seq_drop(self->fd, seq, TOKENS / 2, TOKENS / 2 + 1));
 	do {

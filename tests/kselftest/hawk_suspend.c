@@ -15,18 +15,6 @@
 #define POWER		"/sys/power/"
 #define ROUND		64u	/* blocks of a batch */
 
-static int file_write(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC), ret = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
-}
-
 /*
  * Whether a child does something that it has begun after this call: it writes a byte for
  * each thing.  What it wrote before is taken away, and the first byte after that may be for
@@ -76,10 +64,10 @@ TEST_F(reclaim, moves_go_on_after_resume)
 	pid_t pid;
 	char buf;
 
-	if (file_write(POWER "pm_test", "freezer"))
+	if (write_file(POWER "pm_test", "freezer"))
 		SKIP(return, "this kernel has no " POWER "pm_test");
 	/* the test sleeps that long instead of the machine */
-	file_write("/sys/module/suspend/parameters/pm_test_delay", "1");
+	write_file("/sys/module/suspend/parameters/pm_test_delay", "1");
 	ASSERT_EQ(0, pipe2(ready, O_CLOEXEC));
 	ASSERT_EQ(0, pipe2(stop, O_CLOEXEC));
 	ASSERT_EQ(0, tenant_start(&t, self->host, 0, self->blk));
@@ -92,12 +80,12 @@ TEST_F(reclaim, moves_go_on_after_resume)
 	}
 	close(ready[1]);
 	ASSERT_EQ(1, read(ready[0], &buf, 1));
-	EXPECT_EQ(0, file_write(POWER "state", "freeze")) TH_LOG("%s", strerror(errno));
+	EXPECT_EQ(0, write_file(POWER "state", "freeze")) TH_LOG("%s", strerror(errno));
 	EXPECT_TRUE(goes_on(ready[0]));
 	close(stop[1]);
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status) TH_LOG("step %d", WEXITSTATUS(status));
-	EXPECT_EQ(0, file_write(POWER "pm_test", "none"));
+	EXPECT_EQ(0, write_file(POWER "pm_test", "none"));
 	EXPECT_EQ(0, tenant_lost(&t, 0, n));
 	tenant_end(&t);
 	close(ready[0]);
@@ -142,10 +130,10 @@ TEST_F(reclaim, removal_goes_on_after_resume)
 
 	if (!slow)
 		SKIP(return, "HAWK_TEST_SLOWDEV is not set");
-	if (file_write(POWER "pm_test", "freezer"))
+	if (write_file(POWER "pm_test", "freezer"))
 		SKIP(return, "this kernel has no " POWER "pm_test");
-	file_write("/sys/module/suspend/parameters/pm_test_delay", "1");
-	file_write(POWER "pm_freeze_timeout", "3000");	/* for those who cannot be frozen */
+	write_file("/sys/module/suspend/parameters/pm_test_delay", "1");
+	write_file(POWER "pm_freeze_timeout", "3000");	/* for those who cannot be frozen */
 	ASSERT_EQ(0, blk_add(self->ctl, slow, FLASH, &blk));
 	ASSERT_EQ(0, tenant_start(&t, self->host, 0, blk));
 	ASSERT_EQ(0, tenant_put(&t, 0, CHUNKS * CHUNK_BLOCKS));
@@ -155,15 +143,15 @@ TEST_F(reclaim, removal_goes_on_after_resume)
 	pid[1] = remover(self->ctl, self->host);
 	while (state_of(pid[1]) != 'D' && state_of(pid[1]) != 'Z')
 		poll(NULL, 0, 1);
-	EXPECT_EQ(0, file_write(POWER "state", "freeze")) TH_LOG("%s", strerror(errno));
+	EXPECT_EQ(0, write_file(POWER "state", "freeze")) TH_LOG("%s", strerror(errno));
 	for (i = 0; i < 2; i++) {
 		ASSERT_EQ(pid[i], waitpid(pid[i], &status[i], 0));
 		EXPECT_TRUE(!status[i] || WEXITSTATUS(status[i]) == ENOENT) TH_LOG("%d", status[i]);
 		failed += !!status[i];
 	}
 	EXPECT_EQ(1, failed) TH_LOG("one of them has removed it");
-	EXPECT_EQ(0, file_write(POWER "pm_test", "none"));
-	file_write(POWER "pm_freeze_timeout", "20000");
+	EXPECT_EQ(0, write_file(POWER "pm_test", "none"));
+	write_file(POWER "pm_freeze_timeout", "20000");
 	tenant_end(&t);
 	EXPECT_EQ(0, tier_remove_idle(self->ctl, blk));
 	ASSERT_EQ(0, host_add(self->ctl, CHUNK, &self->host));
@@ -198,9 +186,9 @@ TEST_F(reclaim, room_comes_after_resume)
 
 	if (!slow)
 		SKIP(return, "HAWK_TEST_SLOWDEV is not set");
-	if (file_write(POWER "pm_test", "freezer"))
+	if (write_file(POWER "pm_test", "freezer"))
 		SKIP(return, "this kernel has no " POWER "pm_test");
-	file_write("/sys/module/suspend/parameters/pm_test_delay", "1");
+	write_file("/sys/module/suspend/parameters/pm_test_delay", "1");
 	ASSERT_EQ(0, blk_add(self->ctl, slow, FLASH, &blk));
 	ASSERT_EQ(0, tenant_start(&a, self->host, 0, blk));
 	ASSERT_EQ(0, tenant_put(&a, 0, (CHUNKS - 1) * CHUNK_BLOCKS));
@@ -210,10 +198,10 @@ TEST_F(reclaim, room_comes_after_resume)
 		taker(&b, CHUNKS / 2 * CHUNK_BLOCKS);
 	while (!tier_info(self->ctl, blk).out && state_of(pid) != 'Z')
 		poll(NULL, 0, 1);
-	EXPECT_EQ(0, file_write(POWER "state", "freeze")) TH_LOG("%s", strerror(errno));
+	EXPECT_EQ(0, write_file(POWER "state", "freeze")) TH_LOG("%s", strerror(errno));
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status) TH_LOG("status %d", -WEXITSTATUS(status));
-	EXPECT_EQ(0, file_write(POWER "pm_test", "none"));
+	EXPECT_EQ(0, write_file(POWER "pm_test", "none"));
 	tenant_end(&b);
 	tenant_end(&a);
 	EXPECT_EQ(0, tier_remove_idle(self->ctl, blk));
@@ -334,9 +322,9 @@ TEST_F(reclaim, workers_go_on_after_resume)
 	bool alive;
 	pid_t pid;
 
-	if (file_write(POWER "pm_test", "freezer"))
+	if (write_file(POWER "pm_test", "freezer"))
 		SKIP(return, "this kernel has no " POWER "pm_test");
-	file_write("/sys/module/suspend/parameters/pm_test_delay", "1");
+	write_file("/sys/module/suspend/parameters/pm_test_delay", "1");
 	sc.quota[self->host].max_bytes = CHUNKS * CHUNK;
 	sc.quota[self->blk].max_bytes = FLASH;
 	sc.seqs = 2 * SEQS;
@@ -356,7 +344,7 @@ TEST_F(reclaim, workers_go_on_after_resume)
 	close(ready[1]);
 	alive = elastic_works(fd, ready[0]);
 	for (i = 0; alive && i < 2; i++) {
-		EXPECT_EQ(0, file_write(POWER "state", "freeze")) TH_LOG("%s", strerror(errno));
+		EXPECT_EQ(0, write_file(POWER "state", "freeze")) TH_LOG("%s", strerror(errno));
 		alive = elastic_works(fd, ready[0]) && goes_on(ready[0]);
 		EXPECT_EQ(0, compaction_works(fd));
 	}
@@ -364,7 +352,7 @@ TEST_F(reclaim, workers_go_on_after_resume)
 	close(stop[1]);
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status) TH_LOG("step %d", WEXITSTATUS(status));
-	EXPECT_EQ(0, file_write(POWER "pm_test", "none"));
+	EXPECT_EQ(0, write_file(POWER "pm_test", "none"));
 	close(fd);
 	close(ready[0]);
 	close(stop[0]);

@@ -52,16 +52,9 @@ static int64_t attr_number(int tier, const char *name)
 static int attr_write(int tier, const char *name, const char *text)
 {
 	char path[256];
-	int fd, ret = 0;
 
 	snprintf(path, sizeof(path), SYSFS "/tier%d/%s", tier, name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
+	return write_file(path, text);
 }
 
 TEST_F(tiers, abi_version)

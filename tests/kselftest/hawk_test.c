@@ -292,6 +292,43 @@ int dies_with(void (*fn)(void *), void *arg)
 	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
+/* As a shell writes it: 0 or a negative errno. */
+int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+/* All of it, as far as there is room, and a NUL: 0 or a negative errno. */
+int read_file(const char *path, char *buf, size_t len)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t n = 0;
+	ssize_t got;
+
+	if (fd < 0)
+		return -errno;
+	while (n < len - 1 && (got = read(fd, buf + n, len - 1 - n)) > 0)
+		n += got;
+	close(fd);
+	buf[n] = 0;
+	return 0;
+}
+
+/* A tunable of the pace (sysfs). */
+int pace_set(const char *name, const char *value)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/class/misc/hawk/pace/%s", name);
+	return write_file(path, value);
+}
+
 /* A document of HAWK_TEST_ABI, in a buffer that the next call reuses; NULL: not to be had. */
 char *abi_doc(const char *name)
 {

@@ -115,4 +115,8 @@ char *temp_file(const char *name, uint64_t bytes);
 uint64_t now_ns(void);
 int dies_with(void (*fn)(void *), void *arg);
 
+int write_file(const char *path, const char *text);
+int read_file(const char *path, char *buf, size_t len);
+int pace_set(const char *name, const char *value);
+
 #endif /* HAWK_TEST_H */

@@ -20,19 +20,6 @@
 #define INSTANCE	TRACEFS "/instances/hawk-kselftest"
 #define NAME		"test-trace"
 
-static int write_file(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-	int ret = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
-}
-
 /* The next line of event @name at or after *@pos; its fields, or NULL. */
 static const char *next_event(const char **pos, const char *name)
 {
