@@ -60,27 +60,6 @@ bool hawk_seq_reap_all(struct hawk_as *as, u32 *frames)
 
 /* ---- HAWK_IOC_SEQ ---- */
 
-static bool hawk_seq_makes(const struct hawk_seq_op *op)
-{
-	return op->op == HAWK_SEQ_NEW || op->op == HAWK_SEQ_FORK;
-}
-
-/* May it leave blocks that hold less than they could, or that are still pinned? */
-static bool hawk_seq_leaves(const struct hawk_seq_op *op)
-{
-	return op->op == HAWK_SEQ_DROP || op->op == HAWK_SEQ_TRUNCATE ||
-	       op->op == HAWK_SEQ_FREE;
-}
-
-/* @last: the sequence of the operation before, or HAWK_SEQ_LAST: there is none. */
-static void hawk_seq_resolve(struct hawk_seq_op *op, u32 last)
-{
-	if (op->seq == HAWK_SEQ_LAST && !hawk_seq_makes(op))
-		op->seq = last;
-	if (op->src == HAWK_SEQ_LAST && (op->op == HAWK_SEQ_FORK || op->op == HAWK_SEQ_COMPOSE))
-		op->src = last;
-}
-
 /*
  * What only waits to be given back is no reason to refuse an operation: that is done
  * first, by us or by another thread that is at it, however long he takes.  Tries are

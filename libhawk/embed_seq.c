@@ -36,27 +36,6 @@ static void untidy(struct espace *sp)
 		keeper_kick_tidy(sp->e);
 }
 
-static bool makes(const struct hawk_seq_op *op)
-{
-	return op->op == HAWK_SEQ_NEW || op->op == HAWK_SEQ_FORK;
-}
-
-/* May it leave blocks that hold less than they could? */
-static bool leaves(const struct hawk_seq_op *op)
-{
-	return op->op == HAWK_SEQ_DROP || op->op == HAWK_SEQ_TRUNCATE ||
-	       op->op == HAWK_SEQ_FREE;
-}
-
-/* HAWK_SEQ_LAST: @last, the sequence of the operation before, or itself: there is none. */
-static void resolve(struct hawk_seq_op *op, u32 last)
-{
-	if (op->seq == HAWK_SEQ_LAST && !makes(op))
-		op->seq = last;
-	if (op->src == HAWK_SEQ_LAST && (op->op == HAWK_SEQ_FORK || op->op == HAWK_SEQ_COMPOSE))
-		op->src = last;
-}
-
 /*
  * What only waits to be given back is no reason to refuse an operation: that is done
  * first, by us or by another thread that is at it, however long he takes.  Tries are
@@ -91,14 +70,14 @@ int embed_seq(struct hawk_kv *base, struct hawk_seq_batch *b)
 		return hawk_fail(-EOPNOTSUPP, "the space was made without sequences");
 	b->done = 0;
 	for (i = 0; i < b->count; i++, op++) {
-		resolve(op, last);
+		hawk_seq_resolve(op, last);
 		try(kv, op);
-		last = op->status && makes(op) ? HAWK_SEQ_LAST : op->seq;
+		last = op->status && hawk_seq_makes(op) ? HAWK_SEQ_LAST : op->seq;
 		seqs_reap(kv->sp, &op->frames);
 		if (op->status)
 			op->frames = 0;	/* they were others' */
 		b->done += !op->status;
-		if (!op->status && leaves(op))
+		if (!op->status && hawk_seq_leaves(op))
 			untidy(kv->sp);
 	}
 	return 0;

@@ -468,6 +468,25 @@ static void seq_note_end(struct hawk_space *s, const struct hawk_seq *sq)
 	hawk_store(&s->seqs->run[sq->run].end, end > l->hidden ? end - l->hidden : 0);
 }
 
+bool hawk_seq_makes(const struct hawk_seq_op *op)
+{
+	return op->op == HAWK_SEQ_NEW || op->op == HAWK_SEQ_FORK;
+}
+
+bool hawk_seq_leaves(const struct hawk_seq_op *op)
+{
+	return op->op == HAWK_SEQ_DROP || op->op == HAWK_SEQ_TRUNCATE ||
+	       op->op == HAWK_SEQ_FREE;
+}
+
+void hawk_seq_resolve(struct hawk_seq_op *op, u32 last)
+{
+	if (op->seq == HAWK_SEQ_LAST && !hawk_seq_makes(op))
+		op->seq = last;
+	if (op->src == HAWK_SEQ_LAST && (op->op == HAWK_SEQ_FORK || op->op == HAWK_SEQ_COMPOSE))
+		op->src = last;
+}
+
 int hawk_seq_do(struct hawk_space *s, u64 owner, struct hawk_seq_op *op)
 {
 	struct hawk_seq *sq;

@@ -9,6 +9,19 @@
 
 #include "core.h"
 
+/** hawk_seq_makes() - does the operation make a sequence? */
+bool hawk_seq_makes(const struct hawk_seq_op *op);
+
+/** hawk_seq_leaves() - may it leave blocks that hold less than they could, or are pinned? */
+bool hawk_seq_leaves(const struct hawk_seq_op *op);
+
+/**
+ * hawk_seq_resolve() - what HAWK_SEQ_LAST stands for
+ * @op: the operation; its @seq and @src may be HAWK_SEQ_LAST
+ * @last: the sequence of the operation before, or HAWK_SEQ_LAST: there is none
+ */
+void hawk_seq_resolve(struct hawk_seq_op *op, u32 last);
+
 /**
  * hawk_seq_do() - carry out one operation on a sequence
  * @s: the space
