@@ -162,11 +162,15 @@ static struct ibv_mr *reg_mapping(struct fab *f, const struct hawk_mem_params *p
 
 static int no_way(const struct fab_reg *reg, int err)
 {
+	/* the kernel says EEXIST of what is mapped without pages, as a PCI BAR is */
+	const char *why = !reg->p.addr ? "there is none" : err == EEXIST ? "it has no pages" :
+			  strerror(err);
+
 	if (err == ENOMEM)
 		return hawk_fail(-ENOMEM, "memory: %llu bytes cannot be locked: raise the limit (ulimit -l), or the NIC has no room for more",
 				 (unsigned long long)reg->p.bytes);
 	return hawk_fail(-EOPNOTSUPP, "memory: %s%sthe mapping: %s%s", reg->why,
-			 reg->why[0] ? "; " : "", reg->p.addr ? strerror(err) : "there is none",
+			 reg->why[0] ? "; " : "", why,
 			 reg->p.flags & HAWK_MEM_DEVICE ?
 			 " (memory of a device needs a dma-buf or a peer-memory client, such as nvidia-peermem)" : "");
 }

@@ -177,6 +177,10 @@ const struct hawk_copier *hawk_copier_get(const char *name);
 int hawk_layout_copy_by(const struct hawk_copier *k, const struct hawk_layout_plan *plan,
 			const struct hawk_copy *c);
 
+/* layout_route.c: of @l, what is moved */
+int hawk_layout_stage(const struct hawk_layout *l, const struct hawk_layout *other,
+		      const struct hawk_range *r, struct hawk_layout *stage);
+
 /* layout_wire.c: requests of a plan that hawk_layout_requests() would make */
 uint64_t hawk_requests_count(const struct hawk_layout_plan *plan, uint32_t entries);
 uint64_t hawk_requests_entries(const struct hawk_layout_plan *plan);

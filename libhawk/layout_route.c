@@ -30,8 +30,8 @@ static void narrow(uint32_t *first, uint32_t *n, uint32_t other_first, uint32_t 
 }
 
 /* Of @l, what is moved, packed: blocks one behind the other. */
-static int stage_layout(const struct hawk_layout *l, const struct hawk_layout *other,
-			const struct hawk_range *r, struct hawk_layout *stage)
+int hawk_layout_stage(const struct hawk_layout *l, const struct hawk_layout *other,
+		      const struct hawk_range *r, struct hawk_layout *stage)
 {
 	uint64_t end = (uint64_t)r->token_first + r->tokens;
 
@@ -64,7 +64,7 @@ static int open_staged(const struct hawk_layout *src, const struct hawk_layout *
 	int ret;
 
 	padded.flags |= HAWK_RANGE_PADDED;
-	ret = stage_layout(sender ? dst : src, sender ? src : dst, r, &rt->stage);
+	ret = hawk_layout_stage(sender ? dst : src, sender ? src : dst, r, &rt->stage);
 	if (ret)
 		return ret;
 	ret = hawk_layout_plan_open(src, &rt->stage, r, sender ? &rt->before : &rt->wire);

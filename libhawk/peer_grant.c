@@ -29,6 +29,8 @@ static int check_grant(const struct hawk_mem *mem, const struct hawk_peer *p, ui
 		return hawk_fail(-EINVAL, "grant: the memory is another endpoint's");
 	if (!g->flags || g->flags & ~(HAWK_GRANT_READ | HAWK_GRANT_WRITE))
 		return hawk_fail(-EINVAL, "grant: flags %#x", g->flags);
+	if (mem->reg.how == HAWK_MEM_BOUNCED)
+		return hawk_fail(-EOPNOTSUPP, "grant: no NIC reaches the memory (HAWK_MEM_BOUNCE)");
 	if (!g->bytes || off > mem->reg.p.bytes || g->bytes > mem->reg.p.bytes - off)
 		return hawk_fail(-ERANGE, "grant: %llu bytes from %llu on, of %llu",
 				 (unsigned long long)g->bytes, (unsigned long long)off,

@@ -32,6 +32,8 @@ static int check(struct hawk_peer *p, const struct hawk_xfer *x, uint32_t right)
 	if (x->reserved || !x->bytes || x->mem->net != p->net)
 		return hawk_fail(-EINVAL, "transfer: %llu bytes, reserved %u, or memory of another endpoint",
 				 (unsigned long long)x->bytes, x->reserved);
+	if (x->mem->reg.how == HAWK_MEM_BOUNCED)
+		return hawk_fail(-EOPNOTSUPP, "transfer: no NIC reaches the memory (HAWK_MEM_BOUNCE)");
 	if (!in)
 		return hawk_fail(-ENOENT, "transfer: the peer has given no grant %u", x->grant);
 	if (in->revoked)

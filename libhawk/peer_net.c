@@ -108,7 +108,9 @@ int hawk_mem_add(struct hawk_net *net, const struct hawk_mem_params *p, struct h
 		return hawk_fail(-EINVAL, "memory: %llu bytes at %p, dma-buf %d",
 				 (unsigned long long)p->bytes, p->addr, p->dmabuf);
 	if (p->bytes > UINTPTR_MAX - (uintptr_t)p->addr ||
-	    p->dmabuf_off > UINT64_MAX - p->bytes || p->flags & ~HAWK_MEM_DEVICE)
+	    p->dmabuf_off > UINT64_MAX - p->bytes ||
+	    p->flags & ~(HAWK_MEM_DEVICE | HAWK_MEM_BOUNCE) ||
+	    (p->flags & HAWK_MEM_BOUNCE && !p->addr))
 		return hawk_fail(-EINVAL, "memory: %llu bytes from %p on, offset %llu, flags %#x",
 				 (unsigned long long)p->bytes, p->addr,
 				 (unsigned long long)p->dmabuf_off, p->flags);
@@ -117,6 +119,11 @@ int hawk_mem_add(struct hawk_net *net, const struct hawk_mem_params *p, struct h
 		return hawk_fail(-ENOMEM, "memory: its registration");
 	mem->net = net;
 	mem->reg.p = *p;
+	if (p->flags & HAWK_MEM_BOUNCE) {
+		mem->reg.how = HAWK_MEM_BOUNCED;
+		*memp = mem;
+		return 0;
+	}
 	ret = net->ops->reg(net->fab, &mem->reg);
 	if (ret) {
 		free(mem);
@@ -145,7 +152,8 @@ void hawk_mem_del(struct hawk_mem *mem)
 {
 	if (!mem)
 		return;
-	mem->net->ops->dereg(mem->net->fab, &mem->reg);
+	if (mem->reg.how != HAWK_MEM_BOUNCED)
+		mem->net->ops->dereg(mem->net->fab, &mem->reg);
 	free(mem);
 }
 

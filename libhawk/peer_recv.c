@@ -7,6 +7,10 @@
  * protocol is in peer_session.h.  Nothing that the sender says is believed: plans are made
  * from his layout, but what is read and written lies within the receiver's own layout and
  * frames.
+ *
+ * Where no NIC reaches the memory (HAWK_MEM_BOUNCE) the sender is told of a bounce buffer: the
+ * same layout, packed, with blocks for the range.  A unit goes from there into place when it
+ * has been verified.  If the sender wants staging frames here, it goes from those at once.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,13 +27,14 @@
  * @begun: there is something agreed on
  * @mem: where the KV is wanted
  * @off: byte 0 of the layout there
- * @dst: the layout
+ * @dst: the layout; what the sender sees of it is @s.dst
  * @table: block table, copied; in registered memory behind the records
  * @table_count: entries
  * @tag: the sender's number for it
  * @frame_max: staging frames may have so many bytes
  * @room: records, block table
  * @stage: staging frames
+ * @bounce: where the sender writes if no NIC reaches @mem, else NULL
  * @grant: of layout, records, table, staging frames; 0: none
  * @done: by unit: verified and in place
  * @first: the first unit that is not
@@ -52,6 +57,7 @@ struct hawk_recv {
 	uint64_t frame_max;
 	struct hawk_mem *room;
 	struct hawk_mem *stage;
+	struct hawk_mem *bounce;
 	uint32_t grant[4];
 	uint8_t *done;
 	uint32_t first;
@@ -105,23 +111,46 @@ static uint8_t *data_of(const struct hawk_recv *r)
 	return (uint8_t *)r->mem->reg.p.addr + r->off;
 }
 
-/* Out of the staging frame, into place. */
-static int put_in_place(struct hawk_recv *r, const struct hawk_route *rt, const uint8_t *frame)
+/* What has been verified goes into place. */
+static int put_in_place(struct hawk_recv *r, const struct hawk_layout_plan *plan,
+			const uint8_t *from, uint64_t bytes)
 {
 	const struct hawk_blocks b = { .dst = r->table, .dst_count = r->table_count };
 	const struct hawk_copy c = {
-		.src = frame, .src_bytes = r->s.stage, .dst = data_of(r),
-		.dst_bytes = r->s.dst.bytes, .blocks = &b, .flags = HAWK_COPY_CACHED,
+		.src = from, .src_bytes = bytes, .dst = data_of(r),
+		.dst_bytes = r->dst.bytes, .blocks = &b, .flags = HAWK_COPY_CACHED,
 	};
+	int ret = hawk_layout_copy(plan, &c);
 
-	return hawk_layout_copy(rt->after, &c);
+	__sync_synchronize();	/* write-combining buffers: a device may be the next reader */
+	return ret;
+}
+
+/* Out of the bounce buffer. */
+static int put_bounced(struct hawk_recv *r, uint32_t unit)
+{
+	struct hawk_layout_plan *plan;
+	struct hawk_range range;
+	int ret;
+
+	session_range(&r->s, unit, &range);
+	range.flags |= HAWK_RANGE_PADDED;
+	ret = hawk_layout_plan_open(&r->s.dst, &r->dst, &range, &plan);
+	if (ret)
+		return ret;
+	ret = put_in_place(r, plan, r->bounce->reg.p.addr, r->s.dst.bytes);
+	hawk_layout_plan_close(plan);
+	return ret;
 }
 
 /* 0: it is as it was sent, and in place; -EBADMSG: it is not. */
 static int verify(struct hawk_recv *r, uint32_t unit, const struct peer_record *rec)
 {
 	const struct hawk_blocks b = { .dst = r->table, .dst_count = r->table_count };
-	struct reading g = { .base = data_of(r), .bytes = r->s.dst.bytes, .crc = ~0u };
+	struct reading g = {
+		.base = r->bounce ? r->bounce->reg.p.addr : data_of(r), .bytes = r->s.dst.bytes,
+		.crc = ~0u,
+	};
 	struct hawk_requests q = { .entries = HAWK_ENTRIES_MAX, .post = read_request, .ctx = &g };
 	struct hawk_route rt;
 	int ret = session_route(&r->s, unit, &rt);
@@ -131,7 +160,7 @@ static int verify(struct hawk_recv *r, uint32_t unit, const struct peer_record *
 	if (rt.after) {
 		g.base = (uint8_t *)r->stage->reg.p.addr + unit % SESSION_FRAMES * r->s.stage;
 		g.bytes = r->s.stage;
-	} else {
+	} else if (!r->bounce) {
 		q.blocks = &b;
 	}
 	if (rt.after && rt.stage.bytes > r->s.stage)
@@ -141,7 +170,9 @@ static int verify(struct hawk_recv *r, uint32_t unit, const struct peer_record *
 	if (!ret && (g.sum != rec->bytes || ~g.crc != rec->crc))
 		ret = -EBADMSG;
 	if (!ret && rt.after)
-		ret = put_in_place(r, &rt, g.base);
+		ret = put_in_place(r, rt.after, g.base, r->s.stage);
+	else if (!ret && r->bounce)
+		ret = put_bounced(r, unit);
 	hawk_route_close(&rt);
 	return ret;
 }
@@ -238,9 +269,45 @@ static int look_at_offer(struct hawk_recv *r, const struct peer_offer *o, struct
 	return ret ? ret : session_layers(s);
 }
 
+/* The bounce buffer for what is offered, which the sender sees in place of the layout. */
+static int make_bounce(struct hawk_recv *r, struct session *s)
+{
+	uint64_t first = (uint64_t)r->dst.block_first * r->dst.block_tokens;
+	uint64_t end = first + (uint64_t)r->dst.blocks * r->dst.block_tokens;
+	int ret;
+
+	session_room_end(r->bounce);
+	r->bounce = NULL;
+	/* before memory is taken for what the sender says */
+	if (s->range.token_first < first || (uint64_t)s->range.token_first + s->range.tokens > end)
+		return hawk_fail(-ERANGE, "session: %u tokens from %u on were offered, there is room for %llu to %llu",
+				 s->range.tokens, s->range.token_first, (unsigned long long)first,
+				 (unsigned long long)end);
+	ret = hawk_layout_stage(&r->dst, &s->src, &s->range, &s->dst);
+	return ret ? ret : session_room(r->p->net, s->dst.bytes, &r->bounce);
+}
+
+/* Gives the sender what he needs to begin. */
+static int give_all(struct hawk_recv *r, struct session *s, uint64_t deadline)
+{
+	bool bounced = r->mem->reg.how == HAWK_MEM_BOUNCED;
+	int ret = bounced ? make_bounce(r, s) : 0;
+
+	if (!ret)
+		ret = give(r, GRANT_DATA, bounced ? r->bounce : r->mem, bounced ? 0 : r->off,
+			   s->dst.bytes, HAWK_GRANT_WRITE, deadline);
+	if (!ret)
+		ret = give(r, GRANT_RECORDS, r->room, 0, SESSION_RECORDS * sizeof(struct peer_record),
+			   HAWK_GRANT_WRITE, deadline);
+	if (!ret && r->table && !bounced)
+		ret = give(r, GRANT_TABLE, r->room, ROOM_TABLE, (uint64_t)r->table_count * 4,
+			   HAWK_GRANT_READ, deadline);
+	return ret;
+}
+
 static int accept_offer(struct hawk_recv *r, struct session *s, uint64_t deadline)
 {
-	struct peer_accept a = { .dst = r->dst };
+	struct peer_accept a = { .status = 0 };
 	struct peer_offer o;
 	int ret = session_await(r->p, MSG_OFFER, &o, sizeof(o), deadline), err;
 
@@ -254,19 +321,14 @@ static int accept_offer(struct hawk_recv *r, struct session *s, uint64_t deadlin
 		r->first = 0;
 	}
 	if (!ret)
-		ret = give(r, GRANT_DATA, r->mem, r->off, r->dst.bytes, HAWK_GRANT_WRITE, deadline);
-	if (!ret)
-		ret = give(r, GRANT_RECORDS, r->room, 0, SESSION_RECORDS * sizeof(struct peer_record),
-			   HAWK_GRANT_WRITE, deadline);
-	if (!ret && r->table)
-		ret = give(r, GRANT_TABLE, r->room, ROOM_TABLE, (uint64_t)r->table_count * 4,
-			   HAWK_GRANT_READ, deadline);
+		ret = give_all(r, s, deadline);
 	memcpy(a.id, o.id, SESSION_ID);
+	a.dst = s->dst;
 	a.status = ret;
 	a.data_grant = r->grant[GRANT_DATA];
 	a.record_grant = r->grant[GRANT_RECORDS];
 	a.table_grant = r->grant[GRANT_TABLE];
-	a.table_count = r->table ? r->table_count : 0;
+	a.table_count = a.table_grant ? r->table_count : 0;
 	a.chunks_done = chunks_done(r);
 	err = r->p->st.broken ? 0 : peer_send(r->p, MSG_ACCEPT, &a, sizeof(a), deadline);
 	return ret ? ret : err;
@@ -300,6 +362,8 @@ static int prepare(struct hawk_recv *r, struct session *s, const struct peer_beg
 	if (b->way >= HAWK_WAYS)
 		return hawk_fail(-ECANCELED, "session: the sender does not begin");
 	ret = session_cut(s, b->way, b->frame_bytes);
+	if (b->way == HAWK_WAY_RECEIVER)
+		s->dst = r->dst;	/* out of its frames units go to where they are wanted */
 	if (!ret && s->units != b->units)
 		ret = hawk_fail(-EPROTO, "session: %u units here, %u there", s->units, b->units);
 	if (!ret && b->way == HAWK_WAY_RECEIVER && s->stage > r->frame_max)
@@ -374,7 +438,8 @@ static int set_up(struct hawk_recv *r, const struct hawk_recv_params *p)
 	    p->table_count > SESSION_TABLE)
 		return hawk_fail(-EINVAL, "session: %u blocks, or memory of another endpoint",
 				 p->table_count);
-	if (!p->mem->reg.p.addr || p->mem->reg.p.flags & HAWK_MEM_DEVICE)
+	if (!p->mem->reg.p.addr ||
+	    (p->mem->reg.p.flags & (HAWK_MEM_DEVICE | HAWK_MEM_BOUNCE)) == HAWK_MEM_DEVICE)
 		return hawk_fail(-EOPNOTSUPP, "session: checksums need memory that the CPU can read");
 	if (p->off > p->mem->reg.p.bytes || r->dst.bytes > p->mem->reg.p.bytes - p->off)
 		return hawk_fail(-ERANGE, "session: the layout takes %llu bytes from %llu on, the memory has %llu",
@@ -404,6 +469,7 @@ void hawk_recv_close(struct hawk_recv *r)
 	pthread_mutex_unlock(&r->p->lock);
 	session_room_end(r->room);
 	session_room_end(r->stage);
+	session_room_end(r->bounce);
 	free(r->done);
 	free(r);
 }

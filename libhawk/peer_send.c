@@ -192,8 +192,8 @@ static int check_params(const struct hawk_peer *peer, const struct hawk_send_par
 	    (!p->table && p->table_count) || p->table_count > SESSION_TABLE)
 		return hawk_fail(-EINVAL, "session: way %u, %u blocks, or memory of another endpoint",
 				 p->way, p->table_count);
-	if (!p->mem->reg.p.addr || p->mem->reg.p.flags & HAWK_MEM_DEVICE)
-		return hawk_fail(-EOPNOTSUPP, "session: checksums need memory that the CPU can read");
+	if (!p->mem->reg.p.addr || p->mem->reg.p.flags & (HAWK_MEM_DEVICE | HAWK_MEM_BOUNCE))
+		return hawk_fail(-EOPNOTSUPP, "session: checksums need memory that the CPU can read, sending memory that a NIC reaches");
 	return 0;
 }
 

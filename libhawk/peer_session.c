@@ -121,19 +121,19 @@ int session_cut(struct session *s, unsigned int way, uint64_t frame_bytes)
 	return stage_size(s);
 }
 
-/* The plans of a unit. */
-int session_route(const struct session *s, uint32_t unit, struct hawk_route *rt)
+/* The layers and tokens of a unit. */
+void session_range(const struct session *s, uint32_t unit, struct hawk_range *r)
 {
 	uint32_t chunk = unit / s->pieces, piece = unit % s->pieces;
 	uint64_t blocks = common_multiple(s->src.block_tokens, s->dst.block_tokens);
 	uint64_t end = (uint64_t)s->range.token_first + s->range.tokens;
 	uint64_t from = s->range.token_first, to = end;
-	struct hawk_range r = s->range;
 
-	r.layer_first += chunk * s->chunk_layers;
-	r.layers -= chunk * s->chunk_layers;
-	if (r.layers > s->chunk_layers)
-		r.layers = s->chunk_layers;
+	*r = s->range;
+	r->layer_first += chunk * s->chunk_layers;
+	r->layers -= chunk * s->chunk_layers;
+	if (r->layers > s->chunk_layers)
+		r->layers = s->chunk_layers;
 	if (s->step) {
 		to = from / blocks * blocks + (uint64_t)(piece + 1) * s->step;
 		if (piece)
@@ -141,8 +141,16 @@ int session_route(const struct session *s, uint32_t unit, struct hawk_route *rt)
 		if (to > end)
 			to = end;
 	}
-	r.token_first = (uint32_t)from;
-	r.tokens = (uint32_t)(to - from);
+	r->token_first = (uint32_t)from;
+	r->tokens = (uint32_t)(to - from);
+}
+
+/* The plans of a unit. */
+int session_route(const struct session *s, uint32_t unit, struct hawk_route *rt)
+{
+	struct hawk_range r;
+
+	session_range(s, unit, &r);
 	return hawk_route_open(&s->src, &s->dst, &r, s->way, rt);
 }
 

@@ -127,6 +127,7 @@ struct session {
 int session_layout(struct hawk_layout *l, const struct hawk_layout *from);
 int session_layers(struct session *s);
 int session_cut(struct session *s, unsigned int way, uint64_t frame_bytes);
+void session_range(const struct session *s, uint32_t unit, struct hawk_range *r);
 int session_route(const struct session *s, uint32_t unit, struct hawk_route *rt);
 int session_await(struct hawk_peer *p, enum peer_msg_type type, void *body, size_t len,
 		  uint64_t deadline);

@@ -97,6 +97,7 @@ static void hosts_close(struct hosts *h)
  * @pair: layouts, bytes
  * @want: what must be at the receiver's in the end
  * @mem: registrations
+ * @flags: of the receiver's, HAWK_MEM_*
  * @sp: the sender's parameters
  * @rp: the receiver's
  * @s: sender, once it is open
@@ -110,6 +111,7 @@ struct job {
 	struct lg_pair pair;
 	uint8_t *want;
 	struct hawk_mem *mem[2];
+	uint32_t flags;
 	struct hawk_send_params sp;
 	struct hawk_recv_params rp;
 	struct hawk_send *s;
@@ -120,21 +122,22 @@ struct job {
 	pthread_t thread;
 };
 
-static struct hawk_mem *mem_add(struct hawk_net *net, void *p, uint64_t bytes)
+static struct hawk_mem *mem_add(struct hawk_net *net, void *p, uint64_t bytes, uint32_t flags)
 {
-	const struct hawk_mem_params m = { .addr = p, .bytes = bytes, .dmabuf = -1 };
+	const struct hawk_mem_params m = { .addr = p, .bytes = bytes, .dmabuf = -1, .flags = flags };
 	struct hawk_mem *mem;
 
 	assert_ok(hawk_mem_add(net, &m, &mem));
 	return mem;
 }
 
-/* Draws a pair that can be planned at all. */
-static void job_make(struct job *j, struct hosts *h, uint64_t *seed, struct lg_rng *g)
+/* Draws a pair that can be planned at all; its memory over there has @flags (HAWK_MEM_*). */
+static void job_make_with(struct job *j, struct hosts *h, uint64_t *seed, struct lg_rng *g,
+			  uint32_t flags)
 {
 	struct hawk_layout_plan *plan;
 
-	*j = (struct job){ .h = h };
+	*j = (struct job){ .h = h, .flags = flags };
 	for (;;) {
 		lg_pair_make(&j->pair, (*seed)++);
 		if (!hawk_layout_plan_open(&j->pair.src.l, &j->pair.dst.l, &j->pair.r, &plan))
@@ -143,8 +146,8 @@ static void job_make(struct job *j, struct hosts *h, uint64_t *seed, struct lg_r
 	}
 	hawk_layout_plan_close(plan);
 	j->want = lg_expect(&j->pair);
-	j->mem[0] = mem_add(h->net[0], j->pair.src.mem, j->pair.src.l.bytes);
-	j->mem[1] = mem_add(h->net[1], j->pair.dst.mem, j->pair.dst.l.bytes);
+	j->mem[0] = mem_add(h->net[0], j->pair.src.mem, j->pair.src.l.bytes, 0);
+	j->mem[1] = mem_add(h->net[1], j->pair.dst.mem, j->pair.dst.l.bytes, flags);
 	j->sp = (struct hawk_send_params){
 		.mem = j->mem[0], .layout = &j->pair.src.l, .range = j->pair.r, .tag = TAG,
 		.table = j->pair.src.table, .table_count = j->pair.src.count,
@@ -154,6 +157,11 @@ static void job_make(struct job *j, struct hosts *h, uint64_t *seed, struct lg_r
 		.mem = j->mem[1], .layout = &j->pair.dst.l, .tag = TAG,
 		.table = j->pair.dst.table, .table_count = j->pair.dst.count,
 	};
+}
+
+static void job_make(struct job *j, struct hosts *h, uint64_t *seed, struct lg_rng *g)
+{
+	job_make_with(j, h, seed, g, 0);
 }
 
 static void job_end(struct job *j)
@@ -222,7 +230,7 @@ static uint64_t bytes_of(const struct job *j)
 	return info.bytes + info.pad_bytes;
 }
 
-static void every_way(void **state)
+static void every_way_with(uint32_t flags)
 {
 	struct hawk_send_info info;
 	uint64_t seed = lg_seed(1), i, n = lg_ops(real() ? 6 : PAIRS), done[HAWK_WAYS] = { 0 };
@@ -232,11 +240,10 @@ static void every_way(void **state)
 	uint8_t *dst;
 	int ret;
 
-	(void)state;
 	hawk_loop_faults(&(struct loop_faults){ .seed = 1, .lag = 3 });
 	hosts_open(&h);
 	for (i = 0; i < n; i++) {
-		job_make(&j, &h, &seed, &g);
+		job_make_with(&j, &h, &seed, &g, flags);
 		dst = malloc(j.pair.dst.l.bytes);
 		assert_non_null(dst);
 		memcpy(dst, j.pair.dst.mem, j.pair.dst.l.bytes);
@@ -273,14 +280,29 @@ static void every_way(void **state)
 	hosts_close(&h);
 }
 
-/* Starts a job whose sender and receiver have agreed; nothing has been sent yet. */
+static void every_way(void **state)
+{
+	(void)state;
+	every_way_with(0);
+}
+
+/* To memory that no NIC reaches. */
+static void every_way_bounced(void **state)
+{
+	(void)state;
+	every_way_with(HAWK_MEM_DEVICE | HAWK_MEM_BOUNCE);
+}
+
+/* Starts a job with @j->flags whose sender and receiver have agreed; nothing has been sent yet. */
 static void job_start(struct job *j, struct hosts *h, uint64_t *seed, struct lg_rng *g,
 		      unsigned int way, uint32_t upto)
 {
+	const uint32_t flags = j->flags;
+
 	do {
 		if (j->want)
 			job_end(j);
-		job_make(j, h, seed, g);
+		job_make_with(j, h, seed, g, flags);
 	} while (j->pair.src.l.layers < 3 || j->pair.dst.l.layers < 3 || j->pair.r.layers);
 	j->sp.way = way;
 	j->sp.chunk_layers = 1;
@@ -303,10 +325,10 @@ static void wrong_bytes_are_sent_again(void **state)
 	if (real())
 		skip();
 	hosts_open(&h);
-	for (i = 0; i < 3; i++) {
-		struct job j = { 0 };
+	for (i = 0; i < 6; i++) {
+		struct job j = { .flags = i / 3 ? HAWK_MEM_BOUNCE : 0 };
 
-		job_start(&j, &h, &seed, &g, ways[i], 0);
+		job_start(&j, &h, &seed, &g, ways[i % 3], 0);
 		/* the next write is of the first unit */
 		hawk_loop_faults(&(struct loop_faults){ .flip = 1 });
 		assert_ok(compute(&j));
@@ -338,7 +360,7 @@ static void broken_and_resumed(void **state)
 		skip();
 	hosts_open(&h);
 	for (i = 0; i < 60; i++) {
-		struct job j = { 0 };
+		struct job j = { .flags = i % 3 ? 0 : HAWK_MEM_BOUNCE };
 		int ret;
 
 		job_start(&j, &h, &seed, &g, i % 2 ? HAWK_WAY_SENDER : HAWK_WAY_RECEIVER, 0);
@@ -711,6 +733,49 @@ static void kept_for_some_time(void **state)
 	hosts_close(&h);
 }
 
+/* It can be received into, and nothing else. */
+static void only_received_into(void **state)
+{
+	struct hawk_grant g = { .bytes = 64, .flags = HAWK_GRANT_READ }, theirs;
+	const struct hawk_mem_params none = { .bytes = 64, .dmabuf = 0, .flags = HAWK_MEM_BOUNCE };
+	struct lg_rng rng = { .state = 16 };
+	struct hawk_xfer x = { .bytes = 64 };
+	struct hawk_mem_info info;
+	struct hawk_mem *mem, *other;
+	uint64_t seed = 550;
+	struct hosts h;
+	struct job j;
+
+	(void)state;
+	hosts_open(&h);
+	job_make_with(&j, &h, &seed, &rng, HAWK_MEM_BOUNCE);
+	mem = j.mem[1];
+	hawk_mem_info(mem, &info);
+	assert_int_equal(info.how, HAWK_MEM_BOUNCED);
+	assert_int_equal(hawk_peer_grant(h.p[1], mem, 0, &g, WAIT), -EOPNOTSUPP);
+	assert_ok(hawk_peer_grant(h.p[0], j.mem[0], 0, &g, WAIT));
+	assert_ok(hawk_peer_granted(h.p[1], 0, WAIT, &theirs));
+	x.mem = mem;
+	x.grant = theirs.id;
+	assert_int_equal(hawk_peer_get(h.p[1], &x, 1, WAIT), -EOPNOTSUPP);
+	j.sp.mem = mem;
+	j.sp.layout = &j.pair.dst.l;
+	j.sp.way = HAWK_WAY_SENDER;
+	assert_int_equal(hawk_send_open(h.p[1], &j.sp, WAIT, &j.s), -EOPNOTSUPP);
+	assert_int_equal(hawk_mem_add(mem->net, &none, &other), -EINVAL);
+	/* More than there is room for: refused before memory is taken for it. */
+	j.sp.mem = j.mem[0];
+	j.sp.layout = &j.pair.src.l;
+	j.sp.range.token_first = 0;
+	j.sp.range.tokens = UINT32_MAX;
+	receive(&j);
+	assert_int_equal(hawk_send_open(h.p[0], &j.sp, WAIT, &j.s), -ERANGE);
+	pthread_join(j.thread, NULL);
+	assert_int_equal(j.ret, -ERANGE);
+	job_end(&j);
+	hosts_close(&h);
+}
+
 static void odd_arguments(void **state)
 {
 	struct lg_rng g = { .state = 14 };
@@ -743,6 +808,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_way),
+		cmocka_unit_test(every_way_bounced),
 		cmocka_unit_test(wrong_bytes_are_sent_again),
 		cmocka_unit_test(broken_and_resumed),
 		cmocka_unit_test(crashed_and_sent_elsewhere),
@@ -753,6 +819,7 @@ int main(void)
 		cmocka_unit_test(causes_are_told),
 		cmocka_unit_test(kept_until_decoded),
 		cmocka_unit_test(kept_for_some_time),
+		cmocka_unit_test(only_received_into),
 		cmocka_unit_test(odd_arguments),
 	};
 

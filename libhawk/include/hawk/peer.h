@@ -94,9 +94,16 @@ enum hawk_mem_how {
 	HAWK_MEM_DMABUF,	/* a dma-buf: the NIC reaches the memory itself */
 	HAWK_MEM_CLIENT,	/* a peer-memory client translates a mapping of a device */
 	HAWK_MEM_DIRECT,	/* none: "loop:" */
+	HAWK_MEM_BOUNCED,	/* not at all: HAWK_MEM_BOUNCE */
 };
 
 #define HAWK_MEM_DEVICE	(1u << 0)	/* @addr is memory of a device that no CPU should read */
+/*
+ * No NIC reaches @addr, but the CPU may write there (a PCI BAR, say): it is not registered, and
+ * hawk_recv_open() receives into host memory of its own, verifies, and copies to @addr: one
+ * hop.  It can neither be granted, nor put, got or sent from (EOPNOTSUPP).
+ */
+#define HAWK_MEM_BOUNCE	(1u << 1)
 
 /**
  * struct hawk_mem_params - memory to register
@@ -218,7 +225,8 @@ struct hawk_grant {
  * @g: bytes, tag and flags are set; out: id
  * @timeout_ms: milliseconds; it waits only if the peer does not listen
  *
- * Return: 0; -EINVAL, -ERANGE; -ENOSPC: HAWK_GRANTS_MAX are given; -EPIPE, -ETIME.
+ * Return: 0; -EINVAL, -ERANGE; -EOPNOTSUPP: @mem is HAWK_MEM_BOUNCED; -ENOSPC: HAWK_GRANTS_MAX
+ * are given; -EPIPE, -ETIME.
  */
 int hawk_peer_grant(struct hawk_peer *peer, struct hawk_mem *mem, uint64_t off,
 		    struct hawk_grant *g, int timeout_ms);
@@ -270,7 +278,8 @@ struct hawk_xfer {
  *
  * Return: 0; -ENOENT: no such grant; -ESTALE: it has been revoked; -EACCES: it does not
  * allow that, or the peer's NIC has refused (then the connection is gone); -ERANGE: outside
- * the grant or the memory; -EINVAL; -EPIPE: the peer is gone; -ETIME: the connection has
+ * the grant or the memory; -EINVAL; -EOPNOTSUPP: memory that is HAWK_MEM_BOUNCED; -EPIPE: the
+ * peer is gone; -ETIME: the connection has
  * been ended, since otherwise the NIC would still be using the memory.
  */
 int hawk_peer_put(struct hawk_peer *peer, const struct hawk_xfer *x, unsigned int n,
@@ -370,8 +379,8 @@ struct hawk_send_params {
  *
  * Return: 0; -EINVAL, -ERANGE, -ENOENT (layouts, as of hawk_layout_plan_open(), on this side
  * or the other); -EOPNOTSUPP: HAWK_WAY_KEYS, for which no NIC's driver is known to the
- * library, HAWK_WAY_BIRTH between different layouts, memory that no CPU may read; -EBUSY;
- * -ETIME: the peer does not take it; -EPIPE, -ENOMEM.
+ * library, HAWK_WAY_BIRTH between different layouts, memory that no CPU may read, or to
+ * send from that no NIC reaches; -EBUSY; -ETIME: the peer does not take it; -EPIPE, -ENOMEM.
  */
 int hawk_send_open(struct hawk_peer *peer, const struct hawk_send_params *p, int timeout_ms,
 		   struct hawk_send **send);
@@ -447,6 +456,9 @@ void hawk_send_info(struct hawk_send *s, struct hawk_send_info *info);
  * @tag: &struct hawk_send_params.tag
  * @table_count: entries of @table
  * @frame_max: bytes of staging frames that the sender may ask for; 0: 64 MiB
+ *
+ * With memory of HAWK_MEM_BOUNCE as much host memory as the range takes is registered until
+ * hawk_recv_close(); by HAWK_WAY_RECEIVER bytes go from the staging frames to @mem at once.
  */
 struct hawk_recv_params {
 	struct hawk_mem *mem;
