@@ -114,17 +114,23 @@ $(BUILD)/tests/drives_do: $(BUILD)/obj/tests/e2e/lib/drives_do.o $(LIBHAWK_A)
 	@echo "  LD      $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ $(LIBHAWK_LDLIBS)
 
-# The two hosts of tests/e2e/peer-vm.t
-$(BUILD)/obj/tests/e2e/lib/peer_do.o: CFLAGS_COMMON += -Ilibhawk
-$(BUILD)/tests/peer_do: $(BUILD)/obj/tests/e2e/lib/peer_do.o $(LIBHAWK_A)
+# The two hosts of tests/e2e/peer-vm.t, those of npu-peer-vm.t
+$(patsubst %,$(BUILD)/obj/tests/e2e/lib/%.o,peer_host peer_do npu_do): CFLAGS_COMMON += -Ilibhawk
+$(BUILD)/tests/npu_do: $(BUILD)/obj/tests/e2e/lib/npu_kv.o
+$(BUILD)/tests/peer_do $(BUILD)/tests/npu_do: \
+		$(BUILD)/tests/%: $(BUILD)/obj/tests/e2e/lib/%.o \
+				  $(BUILD)/obj/tests/e2e/lib/peer_host.o $(LIBHAWK_A)
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
-	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $^ $(LIBHAWK_LDLIBS)
+	@$(CC) $(CFLAGS) $(LDFLAGS_COMMON) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBHAWK_A) \
+		$(LIBHAWK_LDLIBS) -lm
 
-## make peer-long	two virtual machines: a network that loses packets, a host that dies
+## make peer-long	two virtual machines: a network that loses packets, a host that dies, an NPU
 CHECK_LONG += peer-long
 .PHONY: peer-long
-peer-long: tests
-	@HAWK_PEER_PAIR=1 $(PROVE) tests/e2e/peer-vm.t
+peer-long:
+	@tools/setup/install-deps build module lab test
+	@$(MAKE) --no-print-directory all tests module-6.1
+	@HAWK_PEER_PAIR=1 $(PROVE) tests/e2e/peer-vm.t tests/e2e/npu-peer-vm.t
 
-tests: $(patsubst %,$(BUILD)/tests/%,peer_do pool_fill log_replay drives_do translate_loop draft_loop bpf_work)
+tests: $(patsubst %,$(BUILD)/tests/%,peer_do npu_do pool_fill log_replay drives_do translate_loop draft_loop bpf_work)

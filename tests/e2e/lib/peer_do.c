@@ -12,59 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "crc32c.h"
-#include "peer_session.h"
+#include "peer_host.h"
 
-#define WAIT	30000			/* ms */
 #define BYTES	(16u << 20)
 #define TAG	1u
 #define LAYERS	4u
 #define TOKENS	333u			/* 2 MiB of the 70B model's layers, and a padded tail */
-
-static uint8_t key[32] = "of prefill and decode";
-
-/**
- * struct host - this side
- * @ep: its endpoint
- * @mem: @bytes, registered
- * @p: the connection
- */
-struct host {
-	struct hawk_net *ep;
-	struct hawk_mem *mem;
-	uint8_t *bytes;
-	struct hawk_peer *p;
-};
-
-static void die(const char *what)
-{
-	printf("not ok %s: %s\n", what, hawk_strerror_last());
-	exit(1);
-}
-
-static void want(int got, int wanted, const char *what)
-{
-	if (got == wanted)
-		return;
-	printf("not ok %s: %d, %d was wanted: %s\n", what, got, wanted, hawk_strerror_last());
-	exit(1);
-}
-
-static void host_open(struct host *h, const char *address)
-{
-	const struct hawk_net_params p = { .key = key, .key_bytes = sizeof(key) };
-	struct hawk_mem_params m = { .bytes = BYTES, .dmabuf = -1 };
-	char url[64];
-
-	snprintf(url, sizeof(url), "rdma:%s", address);
-	if (posix_memalign(&m.addr, 4096, BYTES) || hawk_net_open(url, &p, &h->ep) ||
-	    hawk_mem_add(h->ep, &m, &h->mem))
-		die(url);
-	h->bytes = m.addr;
-	memset(h->bytes, 0, BYTES);
-}
 
 /* The layers of a 70B model: 8 KV heads of 128 elements, fp16. */
 static struct hawk_layout layout(unsigned int form, uint32_t block_tokens)
@@ -108,7 +63,6 @@ static int obey(struct host *h, const char *note, char *answer)
 {
 	static struct hawk_grant g;
 
-	strcpy(answer, "done");
 	if (!strcmp(note, "grant")) {
 		g = (struct hawk_grant){ .bytes = BYTES, .tag = TAG,
 					 .flags = HAWK_GRANT_READ | HAWK_GRANT_WRITE };
@@ -120,78 +74,14 @@ static int obey(struct host *h, const char *note, char *answer)
 		snprintf(answer, HAWK_NOTE_MAX, "%08x", hawk_crc32c(h->bytes, BYTES));
 	if (!strcmp(note, "recv") || !strcmp(note, "crash"))
 		return take_sequence(h, *note == 'c', answer);
-	if (!strcmp(note, "lossy") &&
-	    system("/sbin/tc qdisc replace dev eth0 root netem delay 1ms reorder 5% loss 1%"))
+	if (!strcmp(note, "lossy") && lose_packets())
 		strcpy(answer, "no netem");
 	if (!strcmp(note, "quit"))
 		exit(0);
 	return 0;
 }
 
-static void serve(const char *address, const char *port)
-{
-	char note[HAWK_NOTE_MAX + 1], answer[HAWK_NOTE_MAX], at[64];
-	struct host h;
-	int n, ret;
-
-	host_open(&h, address);
-	snprintf(at, sizeof(at), "%s:%s", address, port);
-	want(hawk_net_listen(h.ep, at), 0, "listen");
-	for (;;) {
-		ret = hawk_peer_accept(h.ep, -1, &h.p);
-		if (ret) {
-			fprintf(stderr, "decode: %s\n", hawk_strerror_last());
-			continue;
-		}
-		do {
-			n = hawk_peer_hear(h.p, note, -1);
-			note[n > 0 ? n : 0] = 0;
-			ret = n < 0 ? n : obey(&h, note, answer);
-			if (!ret)
-				ret = hawk_peer_tell(h.p, answer, (uint32_t)strlen(answer) + 1, WAIT);
-		} while (!ret);
-		fprintf(stderr, "decode: %s\n", hawk_strerror_last());
-		hawk_peer_close(h.p);
-	}
-}
-
 /* ---- prefill ---- */
-
-static char where[64];
-static int tries = 1;	/* connections that a case may take, over a wire that loses packets */
-
-static void again(struct host *h)
-{
-	int ret;
-
-	do
-		ret = hawk_peer_connect(h->ep, where, WAIT, &h->p);
-	while (ret == -EPIPE && tries-- > 1);
-	want(ret, 0, "connect");
-}
-
-/* A connection broke: another one, unless there have been too many. */
-static void mend(struct host *h, int ret, const char *what)
-{
-	/* soft RoCE takes some packets that come again for wrong ones: -EIO */
-	if ((ret != -EPIPE && ret != -EIO) || tries-- <= 1)
-		die(what);
-	printf("# %s: another connection\n", hawk_strerror_last());
-	hawk_peer_close(h->p);
-	again(h);
-}
-
-static void tell(struct host *h, const char *note)
-{
-	want(hawk_peer_tell(h->p, note, (uint32_t)strlen(note) + 1, WAIT), 0, note);
-}
-
-static void ask(struct host *h, const char *note, char answer[HAWK_NOTE_MAX])
-{
-	tell(h, note);
-	if (hawk_peer_hear(h->p, answer, WAIT) < 0)
-		die(note);
-}
 
 static void scramble(uint8_t *p, size_t n, uint64_t seed)
 {
@@ -361,7 +251,7 @@ static void wrong_key(struct host *h)
 
 	hawk_peer_close(h->p);
 	h->ep->key[0] ^= 1;
-	want(hawk_peer_connect(h->ep, where, WAIT, &p), -EACCES, "another key");
+	want(hawk_peer_connect(h->ep, h->where, WAIT, &p), -EACCES, "another key");
 	h->ep->key[0] ^= 1;
 	again(h);
 	ask(h, "crc", answer);
@@ -406,10 +296,10 @@ static void lossy(struct host *h)
 {
 	char answer[HAWK_NOTE_MAX];
 
-	tries = 10;
+	h->tries = 10;
 	ask(h, "lossy", answer);
 	want(strcmp(answer, "done"), 0, "netem over there");
-	want(system("/sbin/tc qdisc replace dev eth0 root netem delay 1ms reorder 5% loss 1%"), 0, "netem");
+	want(lose_packets(), 0, "netem");
 	putget(h);
 	ways(h);
 }
@@ -432,19 +322,18 @@ int main(int argc, char **argv)
 	unsigned int i;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc == 4 && !strcmp(argv[1], "serve"))
-		serve(argv[2], argv[3]);
+	if (argc == 4 && !strcmp(argv[1], "serve")) {
+		host_open(&h, argv[2], BYTES);
+		serve(&h, argv[2], argv[3], obey);
+	}
 	for (i = 0; argc == 5 && i < sizeof(cases) / sizeof(cases[0]); i++) {
 		if (strcmp(argv[1], cases[i].name))
 			continue;
-		host_open(&h, argv[2]);
-		snprintf(where, sizeof(where), "%s:%s", argv[3], argv[4]);
-		again(&h);
+		host_open(&h, argv[2], BYTES);
+		meet(&h, argv[3], argv[4]);
 		cases[i].run(&h);
 		printf("ok %s\n", argv[1]);
-		hawk_peer_close(h.p);
-		hawk_mem_del(h.mem);
-		hawk_net_close(h.ep);
+		host_close(&h);
 		return 0;
 	}
 	fprintf(stderr, "usage: peer_do serve ADDRESS PORT | CASE ADDRESS HOST PORT\n");
