@@ -8,36 +8,22 @@
 #	HAWK_DKMS_KERNEL	lab kernel to build for (6.1)
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$root/tests/e2e/lib/tap.sh"
 cd "$root" || exit 1
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 kernel=${HAWK_DKMS_KERNEL:-6.1}
 
-skip_all()
-{
-	echo "1..0 # SKIP $1"
-	exit 0
-}
-
 command -v dkms >/dev/null || skip_all "dkms is not installed"
 command -v openssl >/dev/null || skip_all "openssl is not installed"
 [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null || skip_all "needs root, for a mount namespace"
-tools/lab/hawk-lab status >/dev/null 2>&1 || skip_all "the lab does not work here"
+need_lab
 headers=$(tools/lab/hawk-lab kernel --kernel "$kernel" --headers) || skip_all "no headers of $kernel"
 release=${headers##*/linux-headers-}
 
-n=0
-
-# ok STATUS NAME: a TAP line, with the log as comments if it failed
 ok()
 {
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $n - $2"
-	else
-		sed 's/^/# /' "$tmp/log"
-		echo "not ok $n - $2"
-	fi
+	report "$1" "$2" "$tmp/log"
 }
 
 make -s dkms-deb BUILD="$tmp/build" >"$tmp/log" 2>&1 && deb=$(echo "$tmp"/build/hawk-dkms_*_all.deb) &&

@@ -6,16 +6,10 @@
 # nobody waits longer than he said.
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$root/tests/e2e/lib/tap.sh"
 kernel=${HAWK_LAB_KERNEL:-6.1}
 
-if ! "$root/tools/lab/hawk-lab" status >/dev/null 2>&1; then
-	echo "1..0 # SKIP the lab does not work here (tools/lab/hawk-lab status)"
-	exit 0
-fi
-if [ ! -e "$root/build/kmod-$kernel/hawk.ko" ]; then
-	echo "1..0 # SKIP hawk.ko is not built (tools/lab/build-module --kernel $kernel)"
-	exit 0
-fi
+need_lab "$kernel"
 exec "$root/tools/lab/hawk-lab" run --kernel "$kernel" --check-log --quiet --timeout 900 -- \
 	sh -uc '
 		cd "$1"

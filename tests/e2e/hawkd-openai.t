@@ -3,14 +3,8 @@
 #
 # hawkd as seen by the real OpenAI client for Python.
 
-here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$root/tests/e2e/lib/tap.sh"
 
-# The package installer's own words become TAP comments.
-if ! python=$("$here/../../tools/setup/venv" 2>"${TMPDIR:-/tmp}/hawk-venv.$$"); then
-	sed 's/^/# /' "${TMPDIR:-/tmp}/hawk-venv.$$"
-	rm -f "${TMPDIR:-/tmp}/hawk-venv.$$"
-	echo "1..0 # SKIP the openai package cannot be installed here"
-	exit 0
-fi
-rm -f "${TMPDIR:-/tmp}/hawk-venv.$$"
-exec "$python" "$here/lib/openai_client.py"
+need_openai
+exec "$python" "$root/tests/e2e/lib/openai_client.py"

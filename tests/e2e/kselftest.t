@@ -11,29 +11,12 @@
 #	HAWK_VM_TIMEOUT	seconds that the programs of one kernel may take (2400)
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$root/tests/e2e/lib/tap.sh"
 cd "$root" || exit 1
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-if ! tools/lab/hawk-lab status >/dev/null 2>&1; then
-	echo "1..0 # SKIP the lab does not work here (tools/lab/hawk-lab status)"
-	exit 0
-fi
-
-n=0
-
-# report STATUS NAME [LOG]: a TAP line, and the log as comments if it failed
-report()
-{
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $n - $2"
-	else
-		[ -z "${3:-}" ] || sed 's/^/# /' "$3"
-		echo "not ok $n - $2"
-		echo "# not ok $n - $2" >&2
-	fi
-}
+need_lab
 
 # The programs' own TAP, renumbered and named after kernel and program.
 renumber()

@@ -9,15 +9,9 @@
 #	HAWK_VM_TIMEOUT	seconds that all may take (600)
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$root/tests/e2e/lib/tap.sh"
 
-if ! "$root/tools/lab/hawk-lab" status >/dev/null 2>&1; then
-	echo "1..0 # SKIP the lab does not work here (tools/lab/hawk-lab status)"
-	exit 0
-fi
-if [ ! -e "$root/build/kmod-6.1/hawk.ko" ]; then
-	echo "1..0 # SKIP hawk.ko is not built (tools/lab/build-module)"
-	exit 0
-fi
+need_lab 6.1
 exec "$root/tools/lab/hawk-lab" run --check-log --quiet --timeout "${HAWK_VM_TIMEOUT:-600}" \
 	--env HAWK_URL=dev:/dev/hawk --env HAWK_TEST_DIR=/mnt \
 	--env CMOCKA_MESSAGE_OUTPUT=TAP -- \

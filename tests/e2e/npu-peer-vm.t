@@ -14,12 +14,9 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 lab=$root/tools/lab/hawk-lab
 kernel=${HAWK_PEER_KERNEL:-6.1}
 cases="ways harm${HAWK_PEER_PAIR:+ crash lossy} quit"
-n=0
+. "$root/tests/e2e/lib/tap.sh"
 
-if ! "$lab" status >/dev/null 2>&1; then
-	echo "1..0 # SKIP the lab does not work here (tools/lab/hawk-lab status)"
-	exit 0
-fi
+need_lab
 
 # hawk-lab for a host: its number on the wire, options, the script to run.
 host()

@@ -10,28 +10,14 @@
 #	HAWK_FUZZ_TIMEOUT	seconds that they may take (1200)
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
+. "$root/tests/e2e/lib/tap.sh"
 cd "$root" || exit 1
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
 if ! headers=$(tools/lab/hawk-lab kernel --kernel debug --headers 2>"$tmp/err"); then
-	echo "1..0 # SKIP no debug kernel: $(head -n 1 "$tmp/err")"
-	exit 0
+	skip_all "no debug kernel: $(head -n 1 "$tmp/err")"
 fi
-
-n=0
-
-# report STATUS NAME [LOG]: a TAP line, and the log as comments if it failed
-report()
-{
-	n=$((n + 1))
-	if [ "$1" -eq 0 ]; then
-		echo "ok $n - $2"
-	else
-		[ -z "${3:-}" ] || sed 's/^/# /' "$3"
-		echo "not ok $n - $2"
-	fi
-}
 
 # ---- a leak is found ----
 

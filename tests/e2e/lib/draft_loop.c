@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * draft_loop.c - drafts, accepts and rejects between two marks
- *
- * The marks are writes to a closed descriptor, easy to find in strace's output.
- * $HAWK_URL chooses the device; on the kernel's a host tier is added and removed.
+ * draft_loop.c - drafts, accepts and rejects between the marks of loop.h
  */
-#include <hawk/hawk.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "loop.h"
 
 #define BYTES	4096u
 #define TOKENS	16u
@@ -56,12 +48,6 @@ static int speculate(struct hawk_drafts *d, void *const *blocks)
 	return good == kept && kept > ROUNDS / 2;
 }
 
-static void mark(const char *text)
-{
-	if (write(-1, text, strlen(text)) >= 0)
-		abort();
-}
-
 static int use_space(struct hawk *h, unsigned int tier)
 {
 	struct hawk_draft_params dp = { .slots = 32, .planes = 2, .token_bytes = TOKEN };
@@ -103,23 +89,5 @@ out_close:
 
 int main(void)
 {
-	unsigned int tier = 0;
-	struct hawk *h;
-	int dev, ret;
-
-	if (hawk_open(getenv("HAWK_URL") ? NULL : "embed:?dram=16M", &h)) {
-		fprintf(stderr, "%s\n", hawk_strerror_last());
-		return 1;
-	}
-	dev = !strcmp(hawk_backend(h), "dev");
-	ret = dev ? hawk_tier_add_host(h, -1, 16 << 20, &tier) : 0;
-	if (!ret) {
-		ret = use_space(h, tier);
-		if (dev)
-			hawk_tier_del(h, tier);
-	}
-	if (ret)
-		fprintf(stderr, "%s\n", hawk_strerror_last());
-	hawk_close(h);
-	return ret ? 1 : 0;
+	return loop_main(use_space);
 }

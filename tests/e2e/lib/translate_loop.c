@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * translate_loop.c - translates and reads blocks between two marks
- *
- * The marks are writes to a closed descriptor, easy to find in strace's output.
- * $HAWK_URL chooses the device; on the kernel's a host tier is added and removed.
+ * translate_loop.c - translates and reads blocks between the marks of loop.h
  */
-#include <hawk/hawk.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "loop.h"
 
 #define BLOCKS	1000u
 #define LOOKS	1000000u
@@ -61,12 +53,6 @@ static unsigned int look(struct hawk_kv *kv)
 	return good;
 }
 
-static void mark(const char *text)
-{
-	if (write(-1, text, strlen(text)) >= 0)
-		abort();
-}
-
 static int use_space(struct hawk *h, unsigned int tier)
 {
 	struct hawk_kv_params p = {
@@ -96,23 +82,5 @@ static int use_space(struct hawk *h, unsigned int tier)
 
 int main(void)
 {
-	unsigned int tier = 0;
-	struct hawk *h;
-	int dev, ret;
-
-	if (hawk_open(getenv("HAWK_URL") ? NULL : "embed:?dram=16M", &h)) {
-		fprintf(stderr, "%s\n", hawk_strerror_last());
-		return 1;
-	}
-	dev = !strcmp(hawk_backend(h), "dev");
-	ret = dev ? hawk_tier_add_host(h, -1, 16 << 20, &tier) : 0;
-	if (!ret) {
-		ret = use_space(h, tier);
-		if (dev)
-			hawk_tier_del(h, tier);
-	}
-	if (ret)
-		fprintf(stderr, "%s\n", hawk_strerror_last());
-	hawk_close(h);
-	return ret ? 1 : 0;
+	return loop_main(use_space);
 }
