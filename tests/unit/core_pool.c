@@ -39,6 +39,29 @@ static void restart(struct pool_host *h)
 	assert_int_equal(ph_open(h, 1), 0);
 }
 
+/* A pool of @chunks chunks, and space "a" on it. */
+static struct hawk_space *begin(struct pool_host *h, u32 chunks, u64 seed)
+{
+	ph_format(h, chunks, seed);
+	assert_int_equal(ph_open(h, 1), 0);
+	return ph_space(h, "a");
+}
+
+/* The space ends, and is found after a power cut. */
+static struct hawk_space *again(struct pool_host *h, struct hawk_space *s)
+{
+	ph_space_end(h, s);
+	restart(h);
+	return ph_space(h, "a");
+}
+
+static void end(struct pool_host *h, struct hawk_space *s)
+{
+	ph_space_end(h, s);
+	ph_close(h, true);
+	ph_free(h);
+}
+
 /* All blocks whose headers were written are there, after a power cut too. */
 static void found_again(void **state)
 {
@@ -47,22 +70,16 @@ static void found_again(void **state)
 	u32 round;
 
 	(void)state;
-	ph_format(&h, 6, 1);
-	assert_int_equal(ph_open(&h, 1), 0);
-	s = ph_space(&h, "a");
+	s = begin(&h, 6, 1);
 	assert_int_equal(found(s).chunks, 0);
 	put_all(&h, s, 0, N, true);
 	for (round = 0; round < 3; round++) {
-		ph_space_end(&h, s);
-		restart(&h);
-		s = ph_space(&h, "a");
+		s = again(&h, s);
 		assert_int_equal(found(s).blocks, N);
 		assert_int_equal(found(s).corrupt + found(s).no_parent + found(s).stale, 0);
 		assert_int_equal(hits(&h, s, 0, N), N);
 	}
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 /* A LID of sequence 0 is a name like others, and no block can be made under one. */
@@ -76,13 +93,9 @@ static void found_have_lids(void **state)
 	u32 n;
 
 	(void)state;
-	ph_format(&h, 6, 2);
-	assert_int_equal(ph_open(&h, 1), 0);
-	s = ph_space(&h, "a");
+	s = begin(&h, 6, 2);
 	put_all(&h, s, 0, 16, false);
-	ph_space_end(&h, s);
-	restart(&h);
-	s = ph_space(&h, "a");
+	s = again(&h, s);
 	for (n = 0; n < 16; n++) {
 		ph_key(key, n);
 		assert_int_equal(hawk_block_find(s, key, false, ++h.now, &lid, &vt, &ref), 0);
@@ -97,9 +110,7 @@ static void found_have_lids(void **state)
 	assert_int_equal(hawk_block_alloc(s, lid, NULL, HAWK_TIER_ANY, ++h.now, &h.plan, &vt),
 			 -EINVAL);
 	assert_int_equal(hawk_block_fork(s, ph_lid(0, 7), HAWK_LID(0, 0, 0, 16)), -EINVAL);
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 /* Not even blocks with the same keys: neither another name, nor another model, nor owner. */
@@ -113,9 +124,7 @@ static void others_find_nothing(void **state)
 	u32 i;
 
 	(void)state;
-	ph_format(&h, 6, 3);
-	assert_int_equal(ph_open(&h, 1), 0);
-	s = ph_space(&h, "a");
+	s = begin(&h, 6, 3);
 	put_all(&h, s, 0, PH_FPC, false);
 	ph_space_end(&h, s);
 	restart(&h);
@@ -141,9 +150,7 @@ static void others_find_nothing(void **state)
 	assert_int_equal(hawk_pool_orphans(h.e, h.flash), 1);
 	s = ph_space(&h, "a");
 	assert_int_equal(hits(&h, s, 0, PH_FPC), PH_FPC);
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 /* What a space without an identity wrote is nobody's, and its chunks are free. */
@@ -168,9 +175,7 @@ static void private_leaves_nothing(void **state)
 	assert_int_equal(hawk_pool_orphans(h.e, h.flash), 0);
 	s = ph_space(&h, "a");
 	assert_int_equal(hits(&h, s, 0, N), 0);
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 /* Orphans are given away when nothing else is free, the oldest first. */
@@ -205,9 +210,7 @@ static void orphans_given_away(void **state)
 	restart(&h);
 	s = ph_space(&h, "new");
 	assert_int_equal(hits(&h, s, 0, 2 * N), 2 * N);
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 /* A chunk that was another's: its old headers count no more, whatever the bytes. */
@@ -218,9 +221,7 @@ static void former_owner_sees_nothing(void **state)
 	u32 round;
 
 	(void)state;
-	ph_format(&h, 2, 6);
-	assert_int_equal(ph_open(&h, 1), 0);
-	s = ph_space(&h, "a");
+	s = begin(&h, 2, 6);
 	put_all(&h, s, 0, N, false);
 	ph_space_end(&h, s);
 	s = ph_space(&h, "b");
@@ -237,9 +238,7 @@ static void former_owner_sees_nothing(void **state)
 	assert_int_equal(found(s).chunks, 2);
 	assert_int_equal(found(s).blocks, 0);
 	assert_int_equal(found(s).corrupt, 0);
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 /* Blocks that are found one after the other, up to the first that is not. */
@@ -273,30 +272,22 @@ static void children_without_parent(void **state)
 	ph_write_all(&h, s);
 	ph_key(key, 40);
 	assert_int_equal(hawk_key_free(s, key), 0);
-	ph_space_end(&h, s);
-	restart(&h);
-	s = ph_space(&h, "a");
+	s = again(&h, s);
 	assert_int_equal(found(s).blocks, 50 + 59 + 2);
 	assert_int_equal(found(s).no_parent, 59 + 2);
 	assert_int_equal(chain_hits(&h, s, 0, 100), 40);
-	ph_space_end(&h, s);
-	restart(&h);
-	s = ph_space(&h, "a");
+	s = again(&h, s);
 	assert_int_equal(found(s).no_parent, 59 + 2);
 	assert_int_equal(ph_put(&h, s, 40, 1, 39), 0);
 	assert_int_equal(chain_hits(&h, s, 0, 100), 100);
 	ph_write_all(&h, s);
-	ph_space_end(&h, s);
-	restart(&h);
-	s = ph_space(&h, "a");
+	s = again(&h, s);
 	assert_int_equal(found(s).no_parent, 2);
 	/* all of the flash is wanted: of those found, the two go first */
 	put_all(&h, s, 1000, 7 * PH_FPC - 110, false);
 	assert_int_equal(hits(&h, s, 300, 2), 0);
 	assert_true(hits(&h, s, 200, 10));
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 /* A prefix so hot that it never left memory is written for what follows it. */
@@ -309,9 +300,7 @@ static void hot_prefix_is_kept(void **state)
 	u32 n;
 
 	(void)state;
-	ph_format(&h, 6, 14);
-	assert_int_equal(ph_open(&h, 1), 0);
-	s = ph_space(&h, "a");
+	s = begin(&h, 6, 14);
 	for (n = 0; n < 40; n++)
 		assert_int_equal(ph_put(&h, s, n, 1, n ? n - 1 : 0), 0);
 	assert_int_equal(hawk_block_pin(s, ph_lid(20, 1), ++h.now, &vt, &ref), 0);
@@ -328,14 +317,10 @@ static void hot_prefix_is_kept(void **state)
 	for (n = 0; n < 40; n++)
 		assert_int_equal(HAWK_VT_TIER(hawk_space_translate(s, ph_lid(n, 1))), h.dram);
 	hawk_block_unpin(s, ref);
-	ph_space_end(&h, s);
-	restart(&h);
-	s = ph_space(&h, "a");
+	s = again(&h, s);
 	assert_int_equal(found(s).no_parent, 0);
 	assert_int_equal(hits(&h, s, 0, 41), 41);
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 /* One that is longer than what is written at a time, and longer than a page of headers. */
@@ -360,14 +345,10 @@ static void long_hot_prefix_is_kept(void **state)
 	ph_ancestors(&h, s);
 	assert_false(hawk_keep_lacks(s));
 	host_check(s);
-	ph_space_end(&h, s);
-	restart(&h);
-	s = ph_space(&h, "a");
+	s = again(&h, s);
 	assert_int_equal(found(s).no_parent, 0);
 	assert_int_equal(chain_hits(&h, s, 0, 201), 201);
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 /* What stops it for a while does not stop it for good: a write fails, a space grows. */
@@ -378,9 +359,7 @@ static void hot_prefix_is_kept_later(void **state)
 	u32 n, cursor = 0;
 
 	(void)state;
-	ph_format(&h, 6, 17);
-	assert_int_equal(ph_open(&h, 1), 0);
-	s = ph_space(&h, "a");
+	s = begin(&h, 6, 17);
 	for (n = 0; n < 40; n++)
 		assert_int_equal(ph_put(&h, s, n, 1, n ? n - 1 : 0), 0);
 	for (n = 40; n < PH_FPC + 20; n++) {
@@ -430,9 +409,7 @@ static void hot_prefix_keeps_its_copies(void **state)
 	u32 n;
 
 	(void)state;
-	ph_format(&h, 1, 18);
-	assert_int_equal(ph_open(&h, 1), 0);
-	s = ph_space(&h, "a");
+	s = begin(&h, 1, 18);
 	for (n = 0; n < 2 * PH_FPC - 40; n++) {
 		assert_int_equal(ph_put(&h, s, n, 1, n == 40 ? 39 : n && n < 40 ? n - 1 : n), 0);
 		hits(&h, s, 0, n < 40 ? n : 40);
@@ -448,14 +425,10 @@ static void hot_prefix_keeps_its_copies(void **state)
 		assert_int_equal(ph_put(&h, s, n, 1, n), 0);
 		assert_int_equal(hits(&h, s, 0, 40), 40);
 	}
-	ph_space_end(&h, s);
-	restart(&h);
-	s = ph_space(&h, "a");
+	s = again(&h, s);
 	assert_int_equal(found(s).no_parent, 0);
 	assert_int_equal(chain_hits(&h, s, 0, 41), 41);
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 /* Flash is full of blocks that must stay: then the prefix is not kept, and that is all. */
@@ -469,9 +442,7 @@ static void no_room_for_a_hot_prefix(void **state)
 	u32 n;
 
 	(void)state;
-	ph_format(&h, 1, 15);
-	assert_int_equal(ph_open(&h, 1), 0);
-	s = ph_space(&h, "a");
+	s = begin(&h, 1, 15);
 	for (n = 0; n < 2 * PH_FPC; n++) {
 		assert_int_equal(ph_put(&h, s, n, 1, n == 40 ? 39 : n), 0);
 		hits(&h, s, 0, n < 40 ? n : 40);
@@ -483,13 +454,9 @@ static void no_room_for_a_hot_prefix(void **state)
 	}
 	assert_int_equal(HAWK_VT_TIER(hawk_space_translate(s, ph_lid(40, 1))), h.flash);
 	ph_ancestors(&h, s);
-	ph_space_end(&h, s);
-	restart(&h);
-	s = ph_space(&h, "a");
+	s = again(&h, s);
 	assert_true(found(s).no_parent);
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 /*
@@ -522,9 +489,7 @@ static void younger_version_counts(void **state)
 	u32 n, ver;
 
 	(void)state;
-	ph_format(&h, 6, 8);
-	assert_int_equal(ph_open(&h, 1), 0);
-	s = ph_space(&h, "a");
+	s = begin(&h, 6, 8);
 	put_all(&h, s, 0, PH_FPC, false);
 	ph_commit(&h, s);
 	for (ver = 2; ver < 4; ver++) {
@@ -543,14 +508,10 @@ static void younger_version_counts(void **state)
 	assert_int_equal(found(s).stale, PH_FPC);
 	for (n = 0; n < PH_FPC; n++)
 		assert_int_equal(ph_get(&h, s, n), 3);
-	ph_space_end(&h, s);
-	restart(&h);
-	s = ph_space(&h, "a");
+	s = again(&h, s);
 	assert_int_equal(found(s).stale, 0);
 	assert_int_equal(found(s).blocks, PH_FPC);
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 /* The quota and the minima of others come first; the rest stays orphaned. */
@@ -562,9 +523,7 @@ static void no_more_than_the_quota(void **state)
 	struct pool_host h;
 
 	(void)state;
-	ph_format(&h, 4, 9);
-	assert_int_equal(ph_open(&h, 1), 0);
-	s = ph_space(&h, "a");
+	s = begin(&h, 4, 9);
 	put_all(&h, s, 0, 4 * PH_FPC, false);
 	ph_space_end(&h, s);
 	restart(&h);
@@ -583,9 +542,7 @@ static void no_more_than_the_quota(void **state)
 	put_all(&h, other, 0, N, false);	/* it can have its minimum */
 	assert_int_equal(hits(&h, other, 0, N), N);
 	ph_space_end(&h, other);
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 /* Fewer blocks than were found. */
@@ -597,9 +554,7 @@ static void no_room_in_the_tables(void **state)
 	struct pool_host h;
 
 	(void)state;
-	ph_format(&h, 6, 10);
-	assert_int_equal(ph_open(&h, 1), 0);
-	s = ph_space(&h, "a");
+	s = begin(&h, 6, 10);
 	put_all(&h, s, 0, N, false);
 	ph_space_end(&h, s);
 	restart(&h);
@@ -608,9 +563,7 @@ static void no_room_in_the_tables(void **state)
 	assert_int_equal(ph_try_space(&h, &p, &s), 0);
 	assert_int_equal(found(s).blocks + found(s).no_room, found(s).chunks * PH_FPC);
 	assert_int_equal(found(s).blocks, 100);
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 /* The space grows by a chunk.  @ok: its record can be written.  Return: which one. */
@@ -660,9 +613,7 @@ static void suspects_come_last(void **state)
 		assert_in_range(grow(&h, s, true), 4, 5);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(grow(&h, s, true), i);
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 static void forgotten_space(void **state)
@@ -671,9 +622,7 @@ static void forgotten_space(void **state)
 	struct pool_host h;
 
 	(void)state;
-	ph_format(&h, 6, 11);
-	assert_int_equal(ph_open(&h, 1), 0);
-	s = ph_space(&h, "a");
+	s = begin(&h, 6, 11);
 	put_all(&h, s, 0, N, false);
 	ph_commit(&h, s);
 	hawk_keep_forget(s);
@@ -684,9 +633,7 @@ static void forgotten_space(void **state)
 	assert_int_equal(hawk_pool_orphans(h.e, h.flash), 0);
 	s = ph_space(&h, "a");
 	assert_int_equal(hits(&h, s, 0, N), 0);
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 static void rated_endurance_is_a_budget(void **state)
@@ -730,9 +677,7 @@ static void all_writes_are_charged(void **state)
 	u64 from;
 
 	(void)state;
-	ph_format(&h, 6, 21);
-	assert_int_equal(ph_open(&h, 1), 0);
-	s = ph_space(&h, "a");
+	s = begin(&h, 6, 21);
 	a.tier = h.flash;
 	assert_int_equal(hawk_tier_admit(h.e, &a, h.now), 0);
 	from = h.d.pages;
@@ -793,9 +738,7 @@ static void refusals(void **state)
 	r.owner = *s->identity;
 	assert_int_equal(hawk_space_adopt(s, h.flash, &r, NULL, 1), -ENOENT);	/* free */
 	assert_int_equal(hawk_space_adopt(s, h.dram, &r, NULL, 1), -ENOENT);
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 /* One superblock is enough, and comes back; without both nothing is opened. */
@@ -864,9 +807,7 @@ static void numbers_run_out(void **state)
 	assert_int_equal(found.corrupt, 0);
 	for (i = 0; i < 50; i++)
 		assert_int_equal(ph_get(&h, s, i), 1);
-	ph_space_end(&h, s);
-	ph_close(&h, true);
-	ph_free(&h);
+	end(&h, s);
 }
 
 int main(void)

@@ -256,12 +256,40 @@ static void choose(void *arg, uint32_t layer, const double *q, const double *k)
  * centroid and the r best. Near ties may go either way: those read must score
  * within @slack of those not read, or better.
  */
+static void check_choice(const struct choice *c, const uint8_t *read, uint32_t r, const char *isa)
+{
+	double least = INFINITY, most = -INFINITY, slack = 0;
+	uint32_t i, n = 0;
+
+	for (i = 0; i < c->n; i++) {
+		if (c->always[i]) {
+			if (!read[i])
+				fail_msg("block %u must always be read", i);
+			continue;
+		}
+		slack = fmax(slack, fabs(c->score[i]) * 0.02);
+		n += read[i];
+		if (read[i])
+			least = fmin(least, c->score[i]);
+		else
+			most = fmax(most, c->score[i]);
+	}
+	if (n > r)
+		fail_msg("%u blocks chosen, %u allowed", n, r);
+	assert_true(n == r || most == -INFINITY);
+	if (most > least + slack)
+		fail_msg("%s r %u: a block that scores %g was left out for one with %g",
+			 isa, r, most, least);
+	for (; i < MAXB; i++)
+		assert_false(read[i]);
+}
+
 static void check_read(struct model *m, const char *isa, uint32_t r, uint32_t sinks,
 		       uint32_t window)
 {
 	struct choice c = { .how = { r, sinks, window }, .hd = m->cfg.head_dim };
 	struct exec *e = sparse_exec(m, isa, EXEC_KV_F32, 1);
-	double *out = calloc(m->cfg.n_vocab, sizeof(double)), least, most, slack;
+	double *out = calloc(m->cfg.n_vocab, sizeof(double));
 	struct seq *s = seq_make(m, EXEC_KV_F32);
 	float *logits = calloc(400 * (size_t)m->cfg.n_vocab, sizeof(float));
 	struct view flat = { 0 }, v = { 0 };
@@ -269,7 +297,7 @@ static void check_read(struct model *m, const char *isa, uint32_t r, uint32_t si
 	struct ref *ref;
 	struct exec_row row;
 	int32_t ids[201];
-	uint32_t i, n = 0, rnd = 8 + r;
+	uint32_t i, rnd = 8 + r;
 
 	if (!e)
 		goto out;
@@ -302,30 +330,7 @@ static void check_read(struct model *m, const char *isa, uint32_t r, uint32_t si
 	row.read = read;
 	if (exec_step(e, &row, 1))
 		fail_msg("%s", exec_step_error(e));
-	least = INFINITY;
-	most = -INFINITY;
-	slack = 0;
-	for (i = 0; i < c.n; i++) {
-		if (c.always[i]) {
-			if (!read[i])
-				fail_msg("block %u must always be read", i);
-			continue;
-		}
-		slack = fmax(slack, fabs(c.score[i]) * 0.02);
-		n += read[i];
-		if (read[i])
-			least = fmin(least, c.score[i]);
-		else
-			most = fmax(most, c.score[i]);
-	}
-	if (n > r)
-		fail_msg("%u blocks chosen, %u allowed", n, r);
-	assert_true(n == r || most == -INFINITY);
-	if (most > least + slack)
-		fail_msg("%s r %u: a block that scores %g was left out for one with %g",
-			 exec_isa_name(e), r, most, least);
-	for (; i < MAXB; i++)
-		assert_false(read[i]);
+	check_choice(&c, read, r, exec_isa_name(e));
 out:
 	exec_destroy(e);
 	seq_free(s);

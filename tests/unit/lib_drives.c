@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "libfixture.h"
+#include "fd_of.h"
 
 #define MIB	(1ull << 20)
 #define MS	1000000ull
@@ -78,25 +79,6 @@ struct drive {
 	int pipe[2];
 };
 
-static int find_fd(const char *path)
-{
-	char name[64], link[512];
-	ssize_t n;
-	int fd;
-
-	for (fd = 3; fd < 256; fd++) {
-		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-		n = readlink(name, link, sizeof(link) - 1);
-		if (n < 0)
-			continue;
-		link[n] = 0;
-		if (!strcmp(link, path))
-			return fd;
-	}
-	fail_msg("%s is not open", path);
-	return -1;
-}
-
 /* What is in memory is on flash too, so that no write comes to the pipe. */
 static void drive_open(struct drive *d)
 {
@@ -106,7 +88,7 @@ static void drive_open(struct drive *d)
 	fx_put(d->f.kv, 0, 2 * FRAMES, 1);
 	for (n = 0; n < 2 * FRAMES; n++)
 		assert_int_equal(fx_get(d->f.kv, n, 1), 0);
-	d->fd = find_fd(d->f.file);
+	d->fd = fd_of(d->f.file);
 	d->real = dup(d->fd);
 	assert_int_equal(pipe2(d->pipe, O_CLOEXEC), 0);
 }

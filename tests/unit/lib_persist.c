@@ -100,6 +100,19 @@ static int put(struct hawk_kv *kv, uint32_t n, uint32_t v, uint32_t parent)
 	return hawk_put(kv, &it, 1, NULL) == 1 ? 0 : it.status;
 }
 
+/* 256 blocks in space "a": twice what fits into memory. */
+static void fill_file(const char *more)
+{
+	struct hawk *h = open_pool(more);
+	struct hawk_kv *kv = space(h, "a");
+	uint32_t n;
+
+	for (n = 0; n < 256; n++)
+		assert_int_equal(put(kv, n, 1, n), 0);
+	hawk_kv_close(kv);
+	hawk_close(h);
+}
+
 static void forget(struct hawk_kv *kv, uint32_t n)
 {
 	struct hawk_item it = { .flags = HAWK_ITEM_BY_KEY };
@@ -167,7 +180,7 @@ static void found_blocks_are_blocks(void **state)
 	struct hawk_item it = { .flags = HAWK_ITEM_BY_KEY }, fork;
 	struct hawk_gather_lists l = { 0 };
 	static uint8_t buf[FX_BLOCK] __attribute__((aligned(4096)));
-	uint32_t count = 1, remap, n;
+	uint32_t count = 1, remap;
 	int32_t status;
 	struct hawk_kv *kv;
 	struct hawk *h;
@@ -175,12 +188,7 @@ static void found_blocks_are_blocks(void **state)
 
 	(void)state;
 	setup_file("16M");
-	h = open_pool("");
-	kv = space(h, "a");
-	for (n = 0; n < 256; n++)
-		assert_int_equal(put(kv, n, 1, n), 0);
-	hawk_kv_close(kv);
-	hawk_close(h);
+	fill_file("");
 	h = open_pool("");
 	kv = space(h, "a");
 	fx_key(&it, 5, 0);
@@ -407,7 +415,7 @@ static void forgotten_soon(void **state)
 	struct hawk_super s;
 	struct hawk_kv *kv;
 	uint64_t until;
-	uint32_t i, n;
+	uint32_t i;
 	struct hawk *h;
 	int status;
 	pid_t pid;
@@ -415,12 +423,7 @@ static void forgotten_soon(void **state)
 	(void)state;
 	for (i = 0; i < 2; i++) {
 		setup_file("16M");
-		h = open_pool("");
-		kv = space(h, "a");
-		for (n = 0; n < 256; n++)
-			assert_int_equal(put(kv, n, 1, n), 0);
-		hawk_kv_close(kv);
-		hawk_close(h);
+		fill_file("");
 		s = super();
 		assert_in_range(headers(&s), 128, 256);
 		pid = fork();
@@ -482,12 +485,7 @@ static void damage(void **state)
 
 	(void)state;
 	setup_file("16M");
-	h = open_pool("&writeback=1024");
-	kv = space(h, "a");
-	for (n = 0; n < 256; n++)
-		assert_int_equal(put(kv, n, 1, n), 0);
-	hawk_kv_close(kv);
-	hawk_close(h);
+	fill_file("&writeback=1024");
 	s = super();
 	assert_true(s.clean);
 	n = slot_in_use(&s, 3);
@@ -529,16 +527,10 @@ static void enlarged_file(void **state)
 {
 	struct hawk_kv *kv;
 	struct hawk *h;
-	uint32_t n;
 
 	(void)state;
 	setup_file("16M");
-	h = open_pool("");
-	kv = space(h, "a");
-	for (n = 0; n < 256; n++)
-		assert_int_equal(put(kv, n, 1, n), 0);
-	hawk_kv_close(kv);
-	hawk_close(h);
+	fill_file("");
 	assert_int_equal(truncate(file, 64 * MIB), 0);
 	edit(100);
 	h = open_pool("");
@@ -681,6 +673,41 @@ static double cpu_s(const struct rusage *u)
 	       (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec) / 1e6;
 }
 
+/* MILLION blocks of the space, each after the one before, in as many chunks as that takes. */
+static void write_slots(int fd, const struct hawk_super *s, const struct hawk_space_create *c)
+{
+	struct hawk_record r = { .kept = true };
+	struct hawk_header hd = { .bytes = 16384, .hints = 1 };
+	uint64_t pool = hawk_pool_id(s);
+	uint32_t n, chunk, i;
+	uint8_t *buf;
+
+	hawk_identity_of(c, geteuid(), &r.owner);
+	r.space = hawk_identity_hash(&r.owner);
+	hd.space = r.space;
+	buf = calloc(1, 128 * HAWK_HEADER_BYTES);
+	for (n = 0, chunk = 0; n < MILLION; chunk++) {
+		r.chunk = chunk;
+		r.epoch = hd.epoch = chunk + 1;
+		hawk_record_encode(&r, pool, buf);
+		assert_int_equal(pwrite(fd, buf, HAWK_RECORD_BYTES,
+					(off_t)hawk_record_off(s, chunk)), HAWK_RECORD_BYTES);
+		memset(buf, 0, 128 * HAWK_HEADER_BYTES);
+		for (i = 0; i < 128 && n < MILLION; i++, n++) {
+			hd.slot = (uint16_t)i;
+			hd.gen = n + 1;
+			hd.layer = n % 4;
+			memcpy(hd.parent, hd.key, sizeof(hd.key));
+			hd.hints = !!n;
+			memcpy(hd.key, &(uint32_t) { n + 1 }, 4);
+			hawk_header_encode(&hd, pool, buf + i * HAWK_HEADER_BYTES);
+		}
+		assert_int_equal(pwrite(fd, buf, 128 * HAWK_HEADER_BYTES,
+					(off_t)hawk_header_off(s, chunk)), 128 * HAWK_HEADER_BYTES);
+	}
+	free(buf);
+}
+
 /* A sparse pool whose headers, but not their blocks, are there. */
 static void many_slots(void **state)
 {
@@ -693,15 +720,11 @@ static void many_slots(void **state)
 		.block_bytes = 16384, .block_tokens = 16, .layers = 4, .head_groups = 2,
 		.name = "million",
 	};
-	struct hawk_record r = { .kept = true };
-	struct hawk_header hd = { .bytes = 16384, .hints = 1 };
-	uint32_t n, chunk, i;
 	struct rusage before, after;
 	struct hawk_super s;
 	struct hawk_kv *kv;
-	uint64_t start, pool;
+	uint64_t start;
 	struct hawk *h;
-	uint8_t *buf;
 	int fd;
 
 	(void)state;
@@ -710,31 +733,7 @@ static void many_slots(void **state)
 	fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	pp.bytes = (MILLION / 128 + 64ull) * 2 * MIB + 256 * MIB;
 	assert_int_equal(poolfile_make(fd, &pp, &s), 0);
-	pool = hawk_pool_id(&s);
-	hawk_identity_of(&c, geteuid(), &r.owner);
-	r.space = hawk_identity_hash(&r.owner);
-	hd.space = r.space;
-	buf = calloc(1, 128 * HAWK_HEADER_BYTES);
-	for (n = 0, chunk = 0; n < MILLION; chunk++) {
-		r.chunk = chunk;
-		r.epoch = hd.epoch = chunk + 1;
-		hawk_record_encode(&r, pool, buf);
-		assert_int_equal(pwrite(fd, buf, HAWK_RECORD_BYTES,
-					(off_t)hawk_record_off(&s, chunk)), HAWK_RECORD_BYTES);
-		memset(buf, 0, 128 * HAWK_HEADER_BYTES);
-		for (i = 0; i < 128 && n < MILLION; i++, n++) {
-			hd.slot = (uint16_t)i;
-			hd.gen = n + 1;
-			hd.layer = n % 4;
-			memcpy(hd.parent, hd.key, sizeof(hd.key));
-			hd.hints = !!n;
-			memcpy(hd.key, &(uint32_t) { n + 1 }, 4);
-			hawk_header_encode(&hd, pool, buf + i * HAWK_HEADER_BYTES);
-		}
-		assert_int_equal(pwrite(fd, buf, 128 * HAWK_HEADER_BYTES,
-					(off_t)hawk_header_off(&s, chunk)), 128 * HAWK_HEADER_BYTES);
-	}
-	free(buf);
+	write_slots(fd, &s, &c);
 	fdatasync(fd);
 	posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	close(fd);

@@ -15,12 +15,10 @@
 
 #include <cmocka.h>
 
-#include "kv/kv.h"
 #include "log.h"
+#include "serve_kv.h"
 
-#define B	    16u	   /* tokens of a block */
-#define PAYLOAD	    65536u /* bytes of a block: 32 in a chunk */
-#define DRAM_BLOCKS 32u	   /* one chunk */
+#define DRAM_BLOCKS 32u	/* one chunk */
 
 static char flash_path[] = "build/serve_kv.XXXXXX";
 
@@ -35,34 +33,18 @@ struct env {
 
 static void fill_tokens(struct env *e, int32_t seed, uint32_t n)
 {
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		e->tok[i] = seed * 100000 + (int32_t)i;
+	kv_fixture_tokens(e->tok, seed, n);
 }
 
 /* @flash: options of the flash file, NULL: no flash */
 static void env_open(struct env *e, const char *flash, bool no_cache)
 {
-	struct kv_config cfg = {
-		.block_payload = PAYLOAD,
-		.block_tokens = B,
-		.planes = 1,
-		.model = "test",
-		.dtype_name = "f16",
-		.layout = "any",
-		.max_seqs = 4,
-		.no_cache = no_cache,
-	};
 	char url[128];
 
 	snprintf(url, sizeof(url),
 		 flash ? "embed:?dram=2M&flash=%s&flash_size=16M%s" : "embed:?dram=2M", flash_path,
 		 flash);
-	cfg.url = url;
-	if (kv_open(&cfg, &e->kv, e->err))
-		fail_msg("kv_open: %s", e->err);
-	assert_int_equal(kv_root(e->kv, "", 0, e->root), 0);
+	kv_fixture_open(&e->kv, (struct kv_config){ .url = url, .no_cache = no_cache }, e->root);
 }
 
 static int setup(void **state)

@@ -20,9 +20,9 @@
 #include "clock.h"
 #include "kv/kv_priv.h"
 #include "sched/prefill.h"
+#include "fd_of.h"
+#include "serve_kv.h"
 
-#define B	 16u	/* tokens of a block */
-#define PAYLOAD	 65536u /* bytes of a block: 32 in memory */
 #define BLOCKS	 12u	/* of a prompt that are cached */
 #define PROMPT	 (BLOCKS * B + 8)
 #define FAST	 UINT32_MAX /* tokens per second: no drive keeps up with that */
@@ -40,10 +40,7 @@ struct env {
 
 static void fill_tokens(struct env *e, int32_t seed)
 {
-	uint32_t i;
-
-	for (i = 0; i < PROMPT; i++)
-		e->tok[i] = seed * 100000 + (int32_t)i;
+	kv_fixture_tokens(e->tok, seed, PROMPT);
 }
 
 static void open_seq(struct env *e, struct kv_seq *s, uint32_t rate)
@@ -91,24 +88,13 @@ static uint32_t run_seq(struct env *e, int32_t seed, uint32_t rate)
 static int setup(void **state)
 {
 	struct env *e = calloc(1, sizeof(*e));
-	struct kv_config cfg = {
-		.block_payload = PAYLOAD,
-		.block_tokens = B,
-		.planes = 1,
-		.model = "test",
-		.dtype_name = "f16",
-		.layout = "any",
-		.max_seqs = 4,
-		.reload_always = *state,
-	};
+	struct kv_config cfg = { .reload_always = *state };
 	char url[128];
 	int32_t i;
 
 	snprintf(url, sizeof(url), "embed:?dram=2M&flash=%s&flash_size=16M", flash_path);
 	cfg.url = url;
-	if (kv_open(&cfg, &e->kv, e->err))
-		fail_msg("kv_open: %s", e->err);
-	assert_int_equal(kv_root(e->kv, "", 0, e->root), 0);
+	kv_fixture_open(&e->kv, cfg, e->root);
 	for (i = 1; i <= 8; i++)
 		assert_int_equal(run_seq(e, i, 0), 0);
 	*state = e;
@@ -224,23 +210,6 @@ static void test_always(void **state)
 	assert_int_equal(stat_of(e).reload[KV_RELOAD], 2);
 }
 
-static int find_fd(const char *path)
-{
-	char name[64], link[512];
-	ssize_t n;
-	int fd;
-
-	for (fd = 3; fd < 256; fd++) {
-		snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-		n = readlink(name, link, sizeof(link) - 1);
-		link[n > 0 ? n : 0] = 0;
-		if (!strcmp(link, path))
-			return fd;
-	}
-	fail_msg("%s is not open", path);
-	return -1;
-}
-
 /*
  * The drive stalls - its descriptor is that of an empty pipe - and does not come back before
  * the sequence runs: it is computed.  When it comes back it is used again.
@@ -248,7 +217,7 @@ static int find_fd(const char *path)
 static void test_stall(void **state)
 {
 	struct env *e = *state;
-	int fd = find_fd(flash_path), real = dup(fd), pipefd[2];
+	int fd = fd_of(flash_path), real = dup(fd), pipefd[2];
 	static char junk[BLOCKS * PAYLOAD];
 	struct kv_stat st;
 	struct kv_seq s;
