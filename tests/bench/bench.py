@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 sys.dont_write_bytecode = True
+import transport  # noqa: E402
 import turn  # noqa: E402
 
 REPO = Path(__file__).resolve().parents[2]
@@ -60,6 +61,11 @@ FIGURES = {
     "transport_vs_ib_write_bw": ("vm", "transport", 0.9, "ib_write_bw, the same two ports"),
     "transport_naive_vs_ib_write_bw": ("vm", "transport", None, "ib_write_bw, the same two ports"),
     "overlap_exposed_vs_last_chunk": ("vm", "transport", 0.87, "a chunk sent alone"),
+    "transport_vs_ib_write_bw_unlimited": ("vm", "transport", None, "the same, bound by the CPU"),
+    "transport_naive_vs_ib_write_bw_unlimited": ("vm", "transport", None,
+                                                 "the same, bound by the CPU"),
+    "overlap_exposed_vs_last_chunk_unlimited": ("vm", "transport", None,
+                                                "the same, bound by the CPU"),
     "reload_vs_fio_vm_64k": ("vm", "reload", 0.95, "fio io_uring, 64 KiB, NVMe"),
     "reload_vs_fio_vm": ("vm", "reload", 0.95, "fio io_uring, 128 KiB, NVMe"),
     "reload_vs_fio_vm_1m": ("vm", "reload", 0.95, "fio io_uring, 1 MiB, NVMe"),
@@ -76,6 +82,7 @@ FLASH_MIB = {"native": 1024, "vm": 256}
 VM_NVME_BPS = "32M"     # what an emulated CPU can check the bytes of
 RELOAD_BLOCKS = {"_64k": 64 << 10, "": 128 << 10, "_1m": 1 << 20}
 VM_TIMEOUT = 480
+TRANSPORT_TIMEOUT = 600  # it measures with a limit and without
 # Emulated, the instructions take a checksum at a quarter of the speed of tables
 TCG_CPU = "sse4.2=off,pclmulqdq=off"
 
@@ -104,6 +111,9 @@ def parse_args():
     parser.add_argument("--kernel", default="6.1", help="kernel of the VM (default: 6.1)")
     parser.add_argument("--nvme-bps", default=VM_NVME_BPS, metavar="SIZE", help="read limit of "
                         f"the VM's NVMe drive in bytes/s; 0: none (default: {VM_NVME_BPS})")
+    parser.add_argument("--link-bps", type=int, metavar="N", help="rate of the wire between the "
+                        "VM's soft RoCE ports in bytes/s (default: a quarter of what its CPUs "
+                        "carry)")
     parser.add_argument("--json", metavar="FILE", help="result file (default: DIR/bench.json)")
     parser.add_argument("--list", action="store_true", help="list the figures and stop")
     parser.add_argument("--guest", metavar="FILE", help=argparse.SUPPRESS)
@@ -451,61 +461,15 @@ def bench_vm_handoff(b):
     b.run("handoff", "-u", "dev:", "-r", b.runs(5))
 
 
-class WriteBw:
-    """perftest from port rxe0 to rxe1 at the message size that it does best at."""
-
-    SIZES = (64 << 10, 256 << 10, 1 << 20)
-    BYTES = 32 << 20
-
-    def __init__(self):
-        rates = {size: self.rate(size) for size in self.SIZES}
-        say("  ib_write_bw by size: "
-            + ", ".join(f"{s >> 10} KiB: {r:.0f} MB/s" for s, r in rates.items()))
-        self.size = max(rates, key=rates.get)
-
-    @staticmethod
-    def argv(device, size):
-        return ["ib_write_bw", "-F", "-d", device, "-x", "1", "-s", str(size),
-                "-n", str(WriteBw.BYTES // size)]
-
-    def rate(self, size):
-        """MB/s, on average."""
-        with subprocess.Popen(self.argv("rxe1", size), stdout=subprocess.DEVNULL) as server:
-            for _ in range(50):     # until the server listens
-                out = subprocess.run([*self.argv("rxe0", size), "10.77.0.2"], text=True,
-                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-                if not out.returncode:
-                    break
-                time.sleep(0.2)
-            server.terminate()
-        rows = [line.split() for line in out.stdout.splitlines() if line.split()[:1] == [str(size)]]
-        if not rows:
-            raise BenchError(f"ib_write_bw said: {out.stdout}")
-        return float(rows[-1][3]) * 1.048576
-
-    def measure(self):
-        return self.rate(self.size)
-
-
 def bench_vm_transport(b):
-    with subprocess.Popen([b.path("transport"), "-s", "16" if b.args.quick else "32"], text=True,
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as p:
-        if p.stdout.readline() != "ready\n":
-            raise BenchError("transport could not begin; its message is above")
-        peer = WriteBw()
-        for _ in range(b.runs(5)):
-            p.stdin.write("\n")
-            p.stdin.flush()
-            lines = [p.stdout.readline() for _ in range(4)]
-            if not all(lines):
-                raise BenchError("transport failed; its message is above")
-            for line in lines:
-                b.take(line)
-            rate = peer.measure()
-            for name in ("transport_vs_ib_write_bw", "transport_naive_vs_ib_write_bw"):
-                b.add(name, "peer", rate, "MB/s")
-                b.notes[name] = f"{peer.size >> 10} KiB"
-        p.stdin.close()
+    for suffix, lines, rate, note in transport.measure(
+            b.path("transport"), b.runs(5), b.args.quick, b.args.link_bps, say):
+        for line in lines:
+            name = json.loads(line)["name"] + suffix
+            b.take(line, name)
+            b.notes[name] = note
+        if rate:
+            b.add(name, "peer", rate, "MB/s")
 
 
 def bench_vm_reload(b):
@@ -546,18 +510,23 @@ def run_vm(b):
     out.mkdir(parents=True, exist_ok=True)
     result = out / "guest.json"
     result.unlink(missing_ok=True)
-    say("building hawk.ko")
     args = [a for name in b.names if FIGURES[name][0] == "vm" for a in ("--only", name)]
     args += ["--quick"] if b.args.quick else []
     args += ["--runs", str(b.args.runs)] if b.args.runs else []
+    args += ["--link-bps", str(b.args.link_bps)] if b.args.link_bps else []
     why = "it did not get that far"
+    timeout = VM_TIMEOUT + (TRANSPORT_TIMEOUT if b.wants("vm", "transport") else 0)
+    module = any(FIGURES[n][0] == "vm" and FIGURES[n][1] != "transport" for n in b.names)
     try:
-        subprocess.run([REPO / "tools/lab/build-module", "--kernel", b.args.kernel],
-                       stdout=subprocess.DEVNULL, check=True)
+        if module:
+            say("building hawk.ko")
+            subprocess.run([REPO / "tools/lab/build-module", "--kernel", b.args.kernel],
+                           stdout=subprocess.DEVNULL, check=True)
         subprocess.run([REPO / "tools/lab/hawk-lab", "run", "--kernel", b.args.kernel, "--out",
-                        out, *(["--rdma"] if b.wants("vm", "transport") else []),
+                        out, *([] if module else ["--no-module"]),
+                        *(["--rdma"] if b.wants("vm", "transport") else []),
                         "--nvme-bps", b.args.nvme_bps, "--tcg-cpu", TCG_CPU,
-                        "--timeout", str(VM_TIMEOUT), "--",
+                        "--timeout", str(timeout), "--",
                         Path(__file__).resolve(),
                         "--build", b.build, "--guest", result, *args], check=True)
     except (OSError, subprocess.CalledProcessError) as e:

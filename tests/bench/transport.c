@@ -2,16 +2,16 @@
 /*
  * transport.c - KV to another host, translated on the way
  *
- * Two endpoints of one machine, one thread each.  For each line on standard input it sends
- * the KV of a prompt three times, row major in blocks of 16 tokens here, tiles of 16 x 16
- * there; 8 heads of 128 elements, fp16, as a layer of a 70B model has them.
+ * Two endpoints of one machine, one thread each, send the KV of a prompt, row major in blocks
+ * of 16 tokens here, tiles of 16 x 16 there; 8 heads of 128 elements, fp16, as a layer of a
+ * 70B model has them.  Each line on standard input says what is measured:
  *
- * transport_vs_ib_write_bw: a session by the way that the planner takes, by what was measured
- *	at start; until the receiver has verified all of it.
- * transport_naive_vs_ib_write_bw: the usual path: into a bounce buffer, over the wire into
- *	another one, out of that, and translated there.
- * overlap_exposed_vs_last_chunk: layers are "computed" in 1.3 times what a chunk takes on the
- *	wire; how long the last chunk ends after the last layer, beside a chunk sent alone.
+ * session: by the way that the planner takes, by what was measured at start; until the
+ *	receiver has verified all of it.
+ * naive: the usual path: into a bounce buffer, over the wire into another one, out of that,
+ *	and translated there.
+ * overlap: a chunk alone; then all, with layers "computed" by a timer in 1.3 times what a
+ *	chunk takes on the wire: how long the last chunk ends after the last layer.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -68,8 +68,8 @@ static void end_open(struct end *e, const char *url)
 	e->bytes = from.bytes;
 	if (posix_memalign(&m.addr, 4096, m.bytes))
 		bench_die("%llu bytes", (unsigned long long)m.bytes);
-	memset(m.addr, 1, m.bytes);
 	e->at = m.addr;
+	memset(m.addr, 0, m.bytes);
 	bench_check(hawk_net_open(url, &p, &e->ep), hawk_strerror_last());
 	bench_check(hawk_mem_add(e->ep, &m, &e->mem), hawk_strerror_last());
 }
@@ -168,17 +168,54 @@ static double naive(struct end *e, const struct hawk_grant *g)
 	return (double)e->bytes * 1e3 / (double)(bench_now() - t);
 }
 
-static void measure(struct end *e, const struct hawk_grant *g)
+/* Pages and caches get warm, and both ways have to bring what a plain translation gives. */
+static void same_answers(struct end *here, const struct end *there, const struct hawk_grant *g)
 {
-	struct hawk_send_info all = session(e, LAYERS, 0), alone, overlap;
+	uint64_t i, seed = 1, *w = (uint64_t *)here->at;
+	uint8_t *want = malloc(to.bytes);
 
-	bench_emit("transport_vs_ib_write_bw", BENCH_OURS,
-		   (double)all.bytes * 1e3 / (double)all.exposed_ns, "MB/s");
-	bench_emit("transport_naive_vs_ib_write_bw", BENCH_OURS, naive(e, g), "MB/s");
-	alone = session(e, CHUNK, 0);
-	overlap = session(e, LAYERS, alone.exposed_ns * 13 / 10 / CHUNK);
-	bench_emit("overlap_exposed_vs_last_chunk", BENCH_OURS, (double)overlap.exposed_ns / 1e6, "ms");
+	for (i = 0; i < from.bytes / sizeof(*w); i++)
+		w[i] = bench_rand(&seed);
+	if (!want)
+		bench_die("no memory");
+	translate(here->at, want);
+	session(here, LAYERS, 0);
+	if (memcmp(there->at, want, to.bytes))
+		bench_die("the session has brought other bytes");
+	naive(here, g);
+	if (memcmp(there->at + there->bytes, want, to.bytes))
+		bench_die("the naive path has brought other bytes");
+	free(want);
+}
+
+static void overlap(struct end *e)
+{
+	struct hawk_send_info alone = session(e, CHUNK, 0);
+	struct hawk_send_info all = session(e, LAYERS, alone.exposed_ns * 13 / 10 / CHUNK);
+
+	bench_emit("overlap_exposed_vs_last_chunk", BENCH_OURS, (double)all.exposed_ns / 1e6, "ms");
 	bench_emit("overlap_exposed_vs_last_chunk", BENCH_PEER, (double)alone.exposed_ns / 1e6, "ms");
+}
+
+static void measure(struct end *e, const struct hawk_grant *g, char what)
+{
+	struct hawk_send_info all;
+
+	switch (what) {
+	case 's':
+		all = session(e, LAYERS, 0);
+		bench_emit("transport_vs_ib_write_bw", BENCH_OURS,
+			   (double)e->bytes * 1e3 / (double)all.exposed_ns, "MB/s");
+		break;
+	case 'n':
+		bench_emit("transport_naive_vs_ib_write_bw", BENCH_OURS, naive(e, g), "MB/s");
+		break;
+	case 'o':
+		overlap(e);
+		break;
+	default:
+		bench_die("session, naive or overlap?");
+	}
 }
 
 static void probe(struct end *e, const struct hawk_grant *g)
@@ -201,7 +238,7 @@ int main(int argc, char **argv)
 	struct bench_opts o = { .mib = 32, .url = "rdma:10.77.0.1", .file = "10.77.0.2:7471" };
 	struct end here = { 0 }, there = { 0 };
 	struct hawk_grant g;
-	char url[80], line[8];
+	char url[80], line[16];
 	pthread_t thread;
 
 	bench_args(&o, argc, argv);
@@ -218,11 +255,11 @@ int main(int argc, char **argv)
 	bench_check(hawk_peer_connect(here.ep, o.file, WAIT, &here.p), hawk_strerror_last());
 	bench_check(hawk_peer_granted(here.p, BOUNCE, WAIT, &g), hawk_strerror_last());
 	probe(&here, &g);
-	session(&here, LAYERS, 0);	/* pages, caches */
+	same_answers(&here, &there, &g);
 	puts("ready");
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin))
-		measure(&here, &g);
+		measure(&here, &g, line[0]);
 	hawk_peer_close(here.p);
 	pthread_join(thread, NULL);
 	hawk_mem_del(here.mem);
