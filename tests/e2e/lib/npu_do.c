@@ -504,9 +504,13 @@ static void lossy(struct host *h)
 	send_whole(h, HAWK_WAY_BIRTH);
 }
 
+/* Until he has gone: a wire that loses packets may lose the note, if nobody is left to repeat it. */
 static void quit(struct host *h)
 {
+	char answer[HAWK_NOTE_MAX];
+
 	tell(h, "quit");
+	hawk_peer_hear(h->p, answer, WAIT);
 }
 
 int main(int argc, char **argv)

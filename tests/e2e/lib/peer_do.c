@@ -304,9 +304,13 @@ static void lossy(struct host *h)
 	ways(h);
 }
 
+/* Until he has gone: a wire that loses packets may lose the note, if nobody is left to repeat it. */
 static void quit(struct host *h)
 {
+	char answer[HAWK_NOTE_MAX];
+
 	tell(h, "quit");
+	hawk_peer_hear(h->p, answer, WAIT);
 }
 
 int main(int argc, char **argv)
