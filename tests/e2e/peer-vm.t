@@ -9,7 +9,7 @@
 #	HAWK_PEER_PAIR	two VMs on one wire, too: put and get, every way, another key, keys and
 #			addresses that are not granted, a host that dies in a transfer, and all
 #			bytes again over a wire that loses and reorders packets
-#	HAWK_VM_TIMEOUT	seconds that all may take (300; 580 for the two)
+#	HAWK_VM_TIMEOUT	seconds that all may take (300; 1,500 for the two)
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 lab=$root/tools/lab/hawk-lab
@@ -48,7 +48,7 @@ one_vm()
 decode_host()
 {
 	"$lab" run --kernel "$kernel" --no-module --link "$tmp/wire:1" --nvme-size 64M \
-		--check-log --quiet --timeout "${HAWK_VM_TIMEOUT:-580}" -- sh -uc '
+		--check-log --quiet --timeout "${HAWK_VM_TIMEOUT:-1500}" -- sh -uc '
 			until "$1/build/tests/peer_do" serve 10.78.0.1 7471; do
 				echo "the decode host ended, $?"
 			done' decode "$root"
@@ -57,9 +57,9 @@ decode_host()
 prefill_host()
 {
 	"$lab" run --kernel "$kernel" --no-module --link "$tmp/wire:2" --nvme-size 64M \
-		--check-log --quiet --timeout "${HAWK_VM_TIMEOUT:-580}" -- sh -uc '
+		--check-log --quiet --timeout "${HAWK_VM_TIMEOUT:-1500}" -- sh -uc '
 			for case in putget ways key malice crash lossy quit; do
-				timeout 200 "$1/build/tests/peer_do" $case 10.78.0.2 10.78.0.1 7471 ||
+				timeout 900 "$1/build/tests/peer_do" $case 10.78.0.2 10.78.0.1 7471 ||
 					echo "not ok $case ended with $?"
 			done' prefill "$root"
 }
