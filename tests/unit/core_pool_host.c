@@ -398,9 +398,10 @@ void ph_key(u8 *key, u32 n)
 	host_key(key, 0x100000000ull + n);
 }
 
+/* A long run has more versions than there are numbers of sequences, and 0 is nobody's. */
 u64 ph_lid(u32 n, u32 ver)
 {
-	return HAWK_LID(ver, n % 4, n / 4 % 2, n / 8 * PH_TOKENS);
+	return HAWK_LID((ver - 1) % HAWK_LID_SEQ_MAX + 1, n % 4, n / 4 % 2, n / 8 * PH_TOKENS);
 }
 
 /* The first one tells the version. */
